@@ -135,7 +135,7 @@ class ReleaseError(PrioryError):
     exit_code = 9
 
 
-class MissingExtra(PrioryError):  # noqa: N818
+class MissingExtra(PrioryError):
     """An optional library is needed and not installed.
 
     Attributes:

@@ -1,0 +1,1 @@
+"""Queries: what may be asked of a table, as data."""

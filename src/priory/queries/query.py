@@ -1,0 +1,137 @@
+"""Query: a product of parts over a clique."""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from priory.domain import Clique, Domain
+from priory.errors import DomainError, OptionError, SizeError
+from priory.queries.parts import Identity, Matrix, Numbers, Part
+
+DENSE_LIMIT = 10**8
+
+
+@dataclass(frozen=True)
+class Query:
+    """The map μ_C ↦ (A₁ ⊗ … ⊗ A_k) vec(μ_C) on the marginal of clique C.
+
+    The Kronecker product is never formed: each part is applied along its own axis [HDMM, McKenna et al. 2018].
+    Answers keep one axis per part.
+
+    Attributes:
+        domain: C and its sizes.
+        parts: A₁ … A_k, one per attribute of C.
+    """
+
+    domain: Domain
+    parts: tuple[Part, ...]
+
+    @classmethod
+    def product(cls, domain: Domain, parts: Mapping[str, Part]) -> "Query":
+        """The product of `parts`; attributes that are not named are summed out.
+
+        >>> from priory.queries.parts import Prefix
+        >>> Query.product(Domain.of({"age": 85, "sex": 2}), {"age": Prefix()}).shape
+        (85,)
+        """
+        clique = domain.clique(parts)
+        for name in clique:
+            if not isinstance(parts[name], Part):
+                raise DomainError(f"attribute {name!r} needs a part such as Identity(); got {parts[name]!r}")
+            try:
+                parts[name].check(domain[name])
+            except DomainError as error:
+                raise DomainError(f"attribute {name!r}: {error}") from None
+        return cls(domain.project(clique), tuple(parts[name] for name in clique))
+
+    @classmethod
+    def marginal(cls, domain: Domain, clique: str | Iterable[str]) -> "Query":
+        """Every cell of the marginal of `clique`, in the domain's order."""
+        clique = domain.clique(clique)
+        return cls(domain.project(clique), (Identity(),) * len(clique))
+
+    @property
+    def clique(self) -> Clique:
+        """C, the attributes the query reads."""
+        return self.domain.attributes
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How many answers there are along each part."""
+        return tuple(part.rows(size) for part, size in zip(self.parts, self.domain.shape, strict=True))
+
+    @property
+    def rows(self) -> int:
+        """How many answers there are."""
+        return math.prod(self.shape)
+
+    @property
+    def is_marginal(self) -> bool:
+        """Whether every part is the identity."""
+        return all(isinstance(part, Identity) for part in self.parts)
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether every entry of every part is an integer, so that integer counts give integer answers."""
+        return all(part.is_integer(size) for part, size in zip(self.parts, self.domain.shape, strict=True))
+
+    def __call__(self, marginal: Numbers) -> Numbers:
+        """The answers on a marginal of the clique, of shape `self.shape`."""
+        if marginal.shape != self.domain.shape:
+            raise DomainError(f"the marginal has shape {marginal.shape}, the query's clique has {self.domain.shape}")
+        answers = marginal
+        # Parts that shrink the table most go first: the later ones then have less to do.
+        for axis in sorted(range(len(self.parts)), key=lambda i: self.shape[i] / self.domain.shape[i]):
+            answers = self.parts[axis].apply(answers, axis)
+        return answers
+
+    def adjoint(self, answers: Numbers) -> Numbers:
+        """The transpose of the map, of shape `self.domain.shape`: how a gradient on the answers becomes one on μ_C."""
+        if answers.shape != self.shape:
+            raise DomainError(f"the answers have shape {answers.shape}, the query gives {self.shape}")
+        values = answers
+        for axis in sorted(range(len(self.parts)), key=lambda i: self.domain.shape[i] / self.shape[i]):
+            values = self.parts[axis].adjoint(values, axis, self.domain.shape[axis])
+        return values
+
+    def dense(self) -> Numbers:
+        """The matrix itself, for tests and small cases.
+
+        Raises:
+            SizeError: it would have more than 10⁸ entries.
+        """
+        cells = self.rows * self.domain.size
+        if cells > DENSE_LIMIT:
+            raise SizeError(
+                f"the dense matrix of this query has {cells:.3g} entries; the limit is {DENSE_LIMIT:.0e}",
+                cells=cells,
+                limit=DENSE_LIMIT,
+                cliques=[self.clique],
+            )
+        matrix = np.ones((1, 1), dtype=np.int64)
+        for part, size in zip(self.parts, self.domain.shape, strict=True):
+            matrix = np.kron(matrix, part.matrix(size))
+        return matrix
+
+    def on_lattice(self, bits: int) -> "Query":
+        """The same query with each real part replaced by the integers nearest to 2^bits times its entries.
+
+        Its answers on counts are integers, so discrete noise fits; the estimate then uses the rounded parts.
+        """
+        if not 0 <= bits <= 52:
+            raise OptionError("bits", f"a lattice has 0 to 52 bits; got {bits}")
+        return Query(
+            self.domain,
+            tuple(_rounded(part, size, bits) for part, size in zip(self.parts, self.domain.shape, strict=True)),
+        )
+
+
+def _rounded(part: Part, size: int, bits: int) -> Part:
+    if part.is_integer(size):
+        return part
+    scaled = np.rint(np.ldexp(part.matrix(size), bits))
+    if np.abs(scaled).max() >= 2.0**62:
+        raise OptionError("bits", f"entries of {part!r} times 2^{bits} do not fit 62 bits; use fewer bits")
+    return Matrix(scaled.astype(np.int64))
