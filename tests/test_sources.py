@@ -55,7 +55,8 @@ TEXTS = [
 def write_csv(path: Path, names: list[str], rows: list[list[str | None]], end: str = "\n") -> Path:
     """A CSV file in which nulls are empty cells and every text is quoted."""
     out = io.StringIO()
-    for row in [list(names), *rows]:
+    lines: list[list[str | None]] = [[*names], *rows]
+    for row in lines:
         out.write(",".join("" if cell is None else '"' + cell.replace('"', '""') + '"' for cell in row) + end)
     data = out.getvalue().encode()
     path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
@@ -122,11 +123,11 @@ TYPED = pd.DataFrame(
 def test_every_kind_of_typed_table_gives_the_same_counts(kind: str, tmp_path: Path) -> None:
     import polars as pl
     import pyarrow as pa
-    import pyarrow.parquet
+    import pyarrow.parquet as pq
 
     arrow = pa.Table.from_pandas(TYPED, preserve_index=False)
     path = tmp_path / "t.parquet"
-    pyarrow.parquet.write_table(arrow, path)
+    pq.write_table(arrow, path)
     source = {
         "pandas": lambda: open_source(TYPED, SCHEMA),
         "polars": lambda: open_source(pl.from_arrow(arrow), SCHEMA),

@@ -55,7 +55,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
         # The reader of our output went away, as `head` does: nothing is wrong, and nothing can be written.
-        sys.stdout = None  # type: ignore[assignment]
+        sys.stdout = None
         sys.exit(0)
     if ended == INTERRUPTED:
         # Typer catches most of these itself, and returns their code in silence.
