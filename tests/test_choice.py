@@ -23,14 +23,16 @@ def exact_law(choice: Choice, scores: Numbers) -> Numbers:
     """Softmax, or permute-and-flip by going through every order of the candidates."""
     weights: Numbers = np.exp((scores - scores.max()) / float(choice.scale))
     if isinstance(choice, NoisyMax):
-        return weights / weights.sum()
-    law = np.zeros(len(scores))
+        softmax: Numbers = weights / weights.sum()
+        return softmax
+    law: Numbers = np.zeros(len(scores))
     for order in itertools.permutations(range(len(scores))):
         still = 1.0
         for i in order:
             law[i] += still * weights[i]
             still *= 1 - weights[i]
-    return law / math.factorial(len(scores))
+    law /= math.factorial(len(scores))
+    return law
 
 
 def p_value(counts: Numbers, law: Numbers) -> float:

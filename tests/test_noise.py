@@ -22,7 +22,8 @@ KINDS = [Laplace(Fraction(1, 2)), Laplace(Fraction(7)), Gaussian(Fraction(1, 2))
 def exact_pmf(noise: Noise, reach: int) -> Numbers:
     k = range(-reach, reach + 1)
     weights: Numbers = np.array([math.exp(noise.log_mass(i)) for i in k])
-    return weights / weights.sum()
+    law: Numbers = weights / weights.sum()
+    return law
 
 
 def p_value(draws: Integers, noise: Noise) -> float:

@@ -151,9 +151,11 @@ def noise_within(share: Budget, sensitivity: Sensitivity, kind: NoiseKind | None
     """The least noise of `kind` whose cost is at most `share`; its scale is rounded up to a double.
 
     Raises:
-        OptionError: Gaussian noise was asked of a pure budget, or the share is too small for any noise.
+        OptionError: there is no such noise, a pure budget was to pay for Gaussian noise, or the share is too small.
     """
     chosen = kind or ("laplace" if share.is_pure else "gaussian")
+    if chosen not in ("laplace", "gaussian"):
+        raise OptionError("noise", f"{kind!r} is neither 'laplace' nor 'gaussian'")
     if chosen == "gaussian":
         if share.is_pure:
             raise OptionError(
