@@ -1,7 +1,7 @@
 """Figure 3 of Private-PGM: L1 and L2 loss and workload error over iterations, and where our stop falls.
 
-Laplace noise at ε = 1 on three-way marginals of Adult, fitted by mirror descent with either loss; the workload has prefix
-ranges on numeric attributes [McKenna et al. 2019, Appendix D].
+Laplace noise at ε = 1 on three-way marginals of Adult, fitted by mirror descent with either loss; the workload has
+prefix ranges on numeric attributes [McKenna et al. 2019, Appendix D].
 """
 
 import altair as alt
