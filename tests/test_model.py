@@ -9,6 +9,7 @@ from priory.factor import Array
 from priory.model import graph
 from priory.model.bases import PublicRows, Uniform
 from priory.model.model import Model
+from priory.model.plan import plan
 from priory.queries.parts import Identity, Mean, Moments, Point, Prefix, Range, Recode, Set, Total
 from priory.queries.query import Query
 from strategies import parts
@@ -168,7 +169,7 @@ def test_projecting_a_cut_bag_equals_the_joint() -> None:
     potentials = {(a, b): rng.normal(size=(6, 6)) for i, a in enumerate(names[:5]) for b in names[i + 1 : 5]}
     potentials["a4", "a5"] = rng.normal(size=(6, 6))
     fitted = Model.of(Uniform(domain), potentials)
-    assert any(bag.split for bag in Uniform(domain).bind(tuple(potentials)).plan.bags)
+    assert any(bag.split for bag in plan(domain, potentials).bags)
     joint = brute(domain, potentials)[1]
     for clique in (("a5", "a0"), ("a1", "a2", "a3"), ("a0", "a1", "a2", "a3", "a4"), ("a5",)):
         np.testing.assert_allclose(fitted.project(clique).values, marginal(domain, joint, clique), atol=1e-12)

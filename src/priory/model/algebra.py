@@ -1,6 +1,7 @@
 """Algebra: what the steps of a program mean in linear space, in log space, and for structural zeros alone."""
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -9,6 +10,10 @@ from priory.factor import Array
 from priory.model.program import COPY, DIV, MATMUL, MUL, NORM, SUM, Step
 
 _DOUBLE = 8
+# Terms of a matrix product: up to the first, BLAS stays in one thread; from the second, its threads are worth it.
+_ONE_THREAD = 1 << 18
+_BOTH_CORES = 1 << 25
+_FEWEST_ROWS = 4
 
 
 class Algebra(Protocol):
@@ -124,10 +129,26 @@ def bound(step: Step, buffer: Array) -> tuple[Any, ...]:
 
 def _bound_matmul(step: Step, buffer: Array) -> tuple[Any, ...]:
     batch, m, k, n = step.shape
-    first = 0 if batch > 1 else 1
-    a = view(buffer, step.a, (batch, m, k)[first:], step.a_strides[first:])
-    b = view(buffer, step.b, (batch, k, n)[first:], step.b_strides[first:])
-    return (MATMUL, a, b, view(buffer, step.out, (batch, m, n)[first:], step.out_strides[first:]))
+    rows = block_of_rows(m, k, n)
+    # A product of m rows is m/rows products: neighbouring blocks are one block apart.
+    (a0, a1, a2), (b0, b1, b2), (o0, o1, o2) = step.a_strides, step.b_strides, step.out_strides
+    a = view(buffer, step.a, (batch, m // rows, rows, k), (a0, a1 * rows, a1, a2))
+    b = view(buffer, step.b, (batch, 1, k, n), (b0, 0, b1, b2))
+    return (MATMUL, a, b, view(buffer, step.out, (batch, m // rows, rows, n), (o0, o1 * rows, o1, o2)))
+
+
+@lru_cache(maxsize=1024)
+def block_of_rows(m: int, k: int, n: int) -> int:
+    """How many of the m rows of a product to multiply at once.
+
+    BLAS starts threads for products of more than 2^18 terms and lets them spin on each other: where another process has
+    the second core, a product of 50 µs then takes milliseconds. Products of middling size are cut below that; for large
+    ones both cores pay.
+    """
+    if m * k * n <= _ONE_THREAD or m * k * n >= _BOTH_CORES:
+        return m
+    rows = max((d for d in range(1, m + 1) if m % d == 0 and d * k * n <= _ONE_THREAD), default=1)
+    return rows if rows >= _FEWEST_ROWS else m
 
 
 def run(calls: Iterable[tuple[Any, ...]], scales: Array) -> None:

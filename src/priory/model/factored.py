@@ -11,6 +11,7 @@ import numpy as np
 
 from priory.errors import SizeError
 from priory.factor import Array
+from priory.model.algebra import block_of_rows
 
 Axes = tuple[int, ...]
 Table = tuple[Axes, Array]
@@ -83,10 +84,17 @@ def _product(a: Table, b: Table, needed: frozenset[int]) -> Table:
     right = tuple(v for v in b[0] if v not in a[0])
     x = _arranged(a, batch, left, summed)
     y = _arranged(b, batch, summed, right)
-    out = np.matmul(x, y) if summed else x * y
+    out = _matmul(x, y) if summed else x * y
     shapes = dict(zip(a[0], a[1].shape, strict=True)) | dict(zip(b[0], b[1].shape, strict=True))
     axes = (*batch, *left, *right)
     return axes, out.reshape([shapes[v] for v in axes])
+
+
+def _matmul(x: Array, y: Array) -> Array:
+    batch, m, k = x.shape
+    n = y.shape[2]
+    rows = block_of_rows(m, k, n)
+    return np.asarray(np.matmul(x.reshape(batch, m // rows, rows, k), y[:, None]).reshape(batch, m, n))
 
 
 def _arranged(table: Table, *groups: Axes) -> Array:
