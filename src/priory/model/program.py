@@ -185,7 +185,7 @@ class _Writer:
         for home, nodes in inside.items():
             whole = self.leaf_slots[home]
             self.steps = before
-            merged = self._merged(nodes, self._cells(whole.axes))
+            merged = self._merged(nodes, whole.axes)
             for node in merged:
                 self.mul(whole, whole, node.ref)
             self.steps = after
@@ -218,9 +218,8 @@ class _Writer:
 
     def multiplied(self, axes: Ints, factors: list[_Node], *, in_place: bool) -> tuple[Ref, list[_Node]]:
         """The product of `factors` as a table over `axes`, small products first; and what went into it."""
-        cells = self._cells(axes)
         cover = next((node for node in factors if in_place and node.leaf >= 0 and node.ref.axes == axes), None)
-        nodes = self._merged([node for node in factors if node is not cover], cells)
+        nodes = self._merged([node for node in factors if node is not cover], axes)
         if cover is not None:
             table, rest = cover.ref, nodes
         else:
@@ -236,9 +235,10 @@ class _Writer:
         else:
             self.steps.append(self._walk(COPY, table, table, nodes[0].ref if nodes else self.one, None))
 
-    def _merged(self, nodes: list[_Node], cells: int) -> list[_Node]:
-        """Multiply pairs while their product stays smaller than the whole table."""
-        nodes = self._same_merged(nodes, cells)
+    def _merged(self, nodes: list[_Node], order: Ints) -> list[_Node]:
+        """Multiply pairs while their product stays smaller than the whole table, whose order of axes they take."""
+        cells = self._cells(order)
+        nodes = self._same_merged(nodes, order)
         while len(nodes) > 1:
             # The cheapest product is almost always one of two small tables, and looking at few keeps this linear.
             nodes.sort(key=lambda node: self._cells(node.ref.axes))
@@ -246,12 +246,13 @@ class _Writer:
             union, i, j = min((self._cells({*nodes[i].ref.axes, *nodes[j].ref.axes}), i, j) for i, j in pairs)
             if union >= cells:
                 break
-            merged = self._pair(nodes[i], nodes[j])
+            merged = self._pair(nodes[i], nodes[j], order)
             nodes = [node for k, node in enumerate(nodes) if k not in (i, j)] + [merged]
         return nodes
 
-    def _same_merged(self, nodes: list[_Node], cells: int) -> list[_Node]:
+    def _same_merged(self, nodes: list[_Node], order: Ints) -> list[_Node]:
         """Multiply factors over the same attributes first: a hub may receive a thousand messages."""
+        cells = self._cells(order)
         groups: dict[frozenset[int], list[_Node]] = {}
         for node in nodes:
             groups.setdefault(frozenset(node.ref.axes), []).append(node)
@@ -260,18 +261,16 @@ class _Writer:
             if self._cells(axes) >= cells or len(group) == 1:
                 merged += group
                 continue
-            node = self._pair(group[0], group[1])
+            node = self._pair(group[0], group[1], order)
             for other in group[2:]:
                 self.mul(node.ref, node.ref, other.ref)
                 node.parts.append(other)
             merged.append(node)
         return merged
 
-    def _pair(self, a: _Node, b: _Node) -> _Node:
-        axes = (*a.ref.axes, *(v for v in b.ref.axes if v not in a.ref.axes))
-        if len(axes) == len(b.ref.axes) > len(a.ref.axes):
-            axes = b.ref.axes
-        node = _Node(self._new(axes), parts=[a, b])
+    def _pair(self, a: _Node, b: _Node, order: Ints) -> _Node:
+        both = {*a.ref.axes, *b.ref.axes}
+        node = _Node(self._new(tuple(v for v in order if v in both)), parts=[a, b])
         self.mul(node.ref, a.ref, b.ref)
         return node
 
