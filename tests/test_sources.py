@@ -4,6 +4,7 @@ import io
 import itertools
 import os
 import random
+from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
@@ -20,6 +21,7 @@ from priory.data.duckdb import open_in_duckdb
 from priory.data.memory import MemorySource
 from priory.data.opening import open_source
 from priory.data.schema import Schema
+from priory.data.source import Source
 from priory.domain import Domain
 from priory.errors import DataError, DomainError, OptionError, SizeError
 from priory.factor import Factor
@@ -128,14 +130,15 @@ def test_every_kind_of_typed_table_gives_the_same_counts(kind: str, tmp_path: Pa
     arrow = pa.Table.from_pandas(TYPED, preserve_index=False)
     path = tmp_path / "t.parquet"
     pq.write_table(arrow, path)
-    source = {
+    openers: dict[str, Callable[[], Source]] = {
         "pandas": lambda: open_source(TYPED, SCHEMA),
         "polars": lambda: open_source(pl.from_arrow(arrow), SCHEMA),
         "arrow": lambda: open_source(arrow, SCHEMA),
         "parquet": lambda: open_source(path, SCHEMA),
         "relation": lambda: open_source(duckdb.connect().sql(f"FROM '{path}'"), SCHEMA),
         "duckdb": lambda: open_in_duckdb(path, SCHEMA, None),
-    }[kind]()
+    }
+    source = openers[kind]()
     expected = {
         "text": {"a": 1, "other": 2, "1": 1},
         "code": {"3": 1, "null": 1, "1": 1, "99": 1},

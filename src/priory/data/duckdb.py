@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from priory.data.files import OpenTable, container_errors, open_file, open_relation
+from priory.data.files import OpenTable, connect, container_errors, open_file, open_relation
 from priory.data.frames import position
 from priory.data.memory import MemorySource
 from priory.data.source import Source, checked_cliques
@@ -88,7 +88,8 @@ def open_in_duckdb(
     if memory < LEAST_MEMORY:
         raise OptionError("memory", f"at least {LEAST_MEMORY:,} bytes are needed; got {memory:,}")
     folder = tempfile.mkdtemp(prefix="priory-")
-    connection = _connect(folder, memory)
+    # What does not fit memory goes to our own folder.
+    connection = connect(memory_limit=f"{memory}B", temp_directory=folder)
     try:
         _make_codes(connection, data, schema, rule, Path(folder))
     except BaseException:
@@ -102,19 +103,6 @@ def open_in_duckdb(
 def _forget(connection: DuckDBPyConnection, folder: str) -> None:
     connection.close()
     shutil.rmtree(folder, ignore_errors=True)
-
-
-def _connect(folder: str, memory: int) -> DuckDBPyConnection:
-    import duckdb
-
-    # No extension is fetched from anywhere; what does not fit memory goes to our own folder.
-    settings: dict[str, str | bool | int | float | list[str]] = {
-        "memory_limit": f"{memory}B",
-        "temp_directory": folder,
-        "autoinstall_known_extensions": False,
-        "autoload_known_extensions": False,
-    }
-    return duckdb.connect(":memory:", config=settings)
 
 
 def _make_codes(

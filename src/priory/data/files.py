@@ -57,6 +57,16 @@ class OpenTable:
     cells: Mapping[str, Cell]
 
 
+def connect(**settings: str) -> DuckDBPyConnection:
+    """A database of our own, in memory: it fetches no extension from anywhere and draws no progress bar."""
+    import duckdb
+
+    quiet = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
+    connection = duckdb.connect(":memory:", config={**quiet, **settings})
+    connection.execute("SET enable_progress_bar = false")
+    return connection
+
+
 def open_file(connection: DuckDBPyConnection, path: str | Path, wanted: Collection[str]) -> OpenTable:
     """Open a CSV or Parquet file in which the columns `wanted` are looked for."""
     path = Path(path)
@@ -82,9 +92,7 @@ def open_relation(relation: DuckDBPyRelation, view: str) -> OpenTable:
 
 def read_public_file(path: str | Path, wanted: Collection[str]) -> dict[str, NDArray[Any]]:
     """The columns `wanted` of a public file that it has, as masked arrays: texts where it is CSV."""
-    import duckdb
-
-    with duckdb.connect() as connection, container_errors(path):
+    with connect() as connection, container_errors(path):
         found = open_file(connection, path, wanted)
         names = [name for name in found.cells if name in wanted]
         columns = [f"{found.cells[name].expression} AS c{i}" for i, name in enumerate(names)]
