@@ -37,6 +37,7 @@ REASONS = {
     "state machine": "its quotes or line ends are irregular; save it again as plain CSV with one kind of line end",
     "Maximum line size": "a line is longer than 2 MB; is a quote left open?",
     "magic bytes": "it is not a Parquet file",
+    "too small to be a Parquet": "it is not a Parquet file",
     "Out of Memory": "it needs more memory than it was given; give it more, or free some disk space",
     "No space left": "the temporary folder's disk is full",
     "gzip": "it is not a gzip file, or it is cut short",
