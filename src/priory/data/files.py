@@ -73,10 +73,10 @@ def open_file(connection: DuckDBPyConnection, path: str | Path, wanted: Collecti
     path = Path(path)
     name = path.name.lower()
     if name.endswith(PARQUET_SUFFIXES):
-        _check_there(path)
+        check_there(path)
         return _open_parquet(connection, path)
     if name.endswith(CSV_SUFFIXES):
-        _check_there(path)
+        check_there(path)
         return _open_csv(path, wanted)
     raise DataError(
         f"{path} is of a kind that cannot be read; give {', '.join(CSV_SUFFIXES)} or {', '.join(PARQUET_SUFFIXES)}"
@@ -115,7 +115,8 @@ def container_errors(what: object) -> Iterator[None]:
         raise DataError(f"{what}{f', line {line[1]}' if line else ''}: {reason}") from None
 
 
-def _check_there(path: Path) -> None:
+def check_there(path: Path) -> None:
+    """Refuse a path that is no file one may read."""
     if path.is_dir():
         raise DataError(f"{path} is a folder; give a file")
     try:

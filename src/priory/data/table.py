@@ -104,11 +104,20 @@ class Table:
             file.writelines(",".join(row) + "\n" for row in zip(*texts, strict=True))
 
     def write_parquet(self, path: str | Path) -> None:
-        """Write a Parquet file."""
+        """Write a Parquet file.
+
+        Raises:
+            DataError: there are no columns, or two names differ only in case.
+        """
         import duckdb
 
         if not self.columns:
             raise DataError("a Parquet file needs at least one column")
+        # DuckDB would rename the second of them; to it, only the letters A to Z have a case.
+        folded = [name.encode().lower() for name in self.names]
+        for i, name in enumerate(self.names):
+            if folded[i] in folded[:i]:
+                raise DataError("another name differs only in case, which this file cannot hold", column=name)
         # DuckDB takes NumPy's masked arrays by position; names are given in SQL, where every name can be quoted.
         arrays = {f"c{i}": _duckdb_values(cells) for i, cells in enumerate(self.columns.values())}
         types = {"text": "VARCHAR", "date": "DATE", "datetime": "TIMESTAMP"}
@@ -117,9 +126,10 @@ class Table:
             for i, (name, kind) in enumerate((name, self.kind(name)) for name in self.columns)
         )
         target = str(path).replace("'", "''")
+        query = f"SELECT {selected} FROM cells"
         with duckdb.connect() as connection:
             connection.register("cells", arrays)
-            connection.execute(f"COPY (SELECT {selected} FROM cells) TO '{target}' (FORMAT parquet)")
+            connection.execute(f"COPY ({query}) TO '{target}' (FORMAT parquet)")
 
     def __str__(self) -> str:
         shown = self.head()
