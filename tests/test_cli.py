@@ -105,3 +105,20 @@ def test_public_texts_that_look_like_numbers_are_checked_as_texts(
     code, _, err = run("schema", "check", schema, "--public", table, capsys=capsys)
     assert code == 4
     assert "'7'" in err
+
+
+@pytest.mark.parametrize("output", ["missing folder/s.yaml", "/proc/s.yaml"])
+def test_a_place_that_cannot_be_written_is_named_and_nothing_is_left(
+    output: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, _, err = run("schema", "init", town.LAST_YEAR, "--output", output, capsys=capsys)
+    assert code == 4
+    assert f"{output} cannot be written" in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_arguments_the_help_is_shown_and_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capsys=capsys)
+    assert (code, err) == (2, "")
+    assert "Usage: priory" in out

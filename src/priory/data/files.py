@@ -70,18 +70,10 @@ def connect(**settings: str) -> DuckDBPyConnection:
 
 def open_file(connection: DuckDBPyConnection, path: str | Path, wanted: Collection[str]) -> OpenTable:
     """Open a CSV or Parquet file in which the columns `wanted` are looked for."""
-    path = Path(path)
-    name = path.name.lower()
-    if name.endswith(PARQUET_SUFFIXES):
-        check_there(path)
+    path = check_readable(path)
+    if path.name.lower().endswith(PARQUET_SUFFIXES):
         return _open_parquet(connection, path)
-    if name.endswith(CSV_SUFFIXES):
-        check_there(path)
-        return _open_csv(path, wanted)
-    raise DataError(
-        f"{path} is of a kind that cannot be read; give {', '.join(CSV_SUFFIXES)} or {', '.join(PARQUET_SUFFIXES)}"
-        + (", unpacked or as .gz" if name.endswith((".xz", ".bz2", ".zip", ".zst", ".7z")) else "")
-    )
+    return _open_csv(path, wanted)
 
 
 def open_relation(relation: DuckDBPyRelation, view: str) -> OpenTable:
@@ -115,13 +107,20 @@ def container_errors(what: object) -> Iterator[None]:
         raise DataError(f"{what}{f', line {line[1]}' if line else ''}: {reason}") from None
 
 
-def check_there(path: Path) -> None:
-    """Refuse a path that is no file one may read."""
+def check_readable(path: str | Path) -> Path:
+    """The path, if it is of a kind that can be read and is a file one may open."""
+    path = Path(path)
+    if not path.name.lower().endswith((*CSV_SUFFIXES, *PARQUET_SUFFIXES)):
+        packed = path.name.lower().endswith((".xz", ".bz2", ".zip", ".zst", ".7z"))
+        raise DataError(
+            f"{path} is of a kind that cannot be read; give {', '.join((*CSV_SUFFIXES, *PARQUET_SUFFIXES))}"
+            + (", unpacked or as .gz" if packed else "")
+        )
     if path.is_dir():
         raise DataError(f"{path} is a folder; give a file")
     try:
         with path.open("rb"):
-            pass
+            return path
     except OSError as error:
         raise DataError(f"{path} cannot be opened: {error.strerror}") from None
 

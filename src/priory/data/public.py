@@ -28,7 +28,7 @@ from priory.data.columns import (
     Number,
     Unmodelled,
 )
-from priory.data.files import PARQUET_SUFFIXES, check_there, connect, container_errors, read_public_file
+from priory.data.files import PARQUET_SUFFIXES, check_readable, connect, container_errors, read_public_file
 from priory.data.schema import Schema
 from priory.data.sql import literal
 from priory.data.table import Table
@@ -80,10 +80,10 @@ def check_public(schema: Schema, frame: object) -> None:
 
 def read_public(path: str | Path) -> Table:
     """A public CSV or Parquet file as a table, with types found from its cells."""
-    check_there(Path(path))
+    path = check_readable(path)
     with connect() as connection, container_errors(path):
         table = literal(glob.escape(str(path)))
-        reader = "read_parquet" if str(path).lower().endswith(PARQUET_SUFFIXES) else "read_csv"
+        reader = "read_parquet" if path.name.lower().endswith(PARQUET_SUFFIXES) else "read_csv"
         relation = connection.sql(f"FROM {reader}({table}{'' if reader == 'read_parquet' else ', header = true'})")
         names, arrays = relation.columns, relation.fetchnumpy()
     return Table.of({name: frames.array_cells(arrays[name]) for name in names})
