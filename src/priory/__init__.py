@@ -1,5 +1,9 @@
 """priory: private releases that start from what is already public."""
 
+from priory.data.opening import open_source
+from priory.data.schema import Schema
+from priory.data.source import Source
+from priory.data.table import Table
 from priory.domain import Domain
 from priory.errors import PrioryError
 from priory.factor import Factor
@@ -25,9 +29,13 @@ __all__ = [
     "Range",
     "Recode",
     "Relation",
+    "Schema",
     "Sensitivity",
     "Set",
+    "Source",
+    "Table",
     "Total",
     "Workload",
+    "open_source",
     "sensitivity",
 ]

@@ -1,0 +1,1 @@
+"""Bench: speed and memory, beside the peers where there are any."""
