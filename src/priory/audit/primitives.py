@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+from numpy.typing import NDArray
 
 from priory.audit.findings import Effort, Finding
 from priory.domain import Clique, Domain
@@ -24,8 +25,6 @@ from priory.privacy.noise import Gaussian, Integers, Laplace, Noise
 from priory.queries.query import Query
 
 CONFIDENCE = 0.999
-# Below this part of the claim the audit would be blind: a bug of that size could pass.
-LEAST_SHARE = 0.75
 CANDIDATES = 20
 
 _DOMAIN = Domain.of({"a": 2})
@@ -64,7 +63,8 @@ class Repeated:
         """One of the draws."""
         used = noise if self._change is None else self._change(noise)
         self.drawn = used.add(np.tile(values, (self._trials, 1)))
-        return self.drawn[0]
+        one: Integers = self.drawn[0]
+        return one
 
     def pick(self, scores: Integers, choice: Choice) -> int:
         """An honest pick."""
@@ -76,10 +76,11 @@ def primitives(effort: Effort) -> Iterator[Finding]:
     for budget in (Budget.pure(1, relation="replace-one"), Budget.zcdp(Fraction(1, 2), relation="replace-one")):
         found = audited_noise(budget, effort.trials)
         claim = _claim(budget)
-        yield _finding(f"primitive audit: {'Laplace' if budget.is_pure else 'Gaussian'}", found, claim, budget, effort)
+        name = "Laplace, ε" if budget.is_pure else "Gaussian, μ"
+        yield _finding(f"primitive audit: {name}, {effort.trials:,} trials a side", found, claim, effort)
     for choice in (NoisyMax(Fraction(2)), PermuteAndFlip(Fraction(2))):
-        found = audited_choice(choice, effort.trials)
-        yield _finding(f"primitive audit: {choice.kind}", found, 1.0, Budget.pure(1), effort)
+        found = audited_choice(choice, effort.picks)
+        yield _finding(f"primitive audit: {choice.kind}, ε, {effort.picks:,} trials a side", found, 1.0, effort)
 
 
 def planted_bugs(effort: Effort) -> Iterator[Finding]:
@@ -97,7 +98,7 @@ def planted_bugs(effort: Effort) -> Iterator[Finding]:
     for budget in (pure, zcdp):
         found = audited_noise(budget, effort.trials, answers=2)
         yield _caught(f"a forgotten charge, {'Laplace' if budget.is_pure else 'Gaussian'}", found, _claim(budget))
-    yield _caught("permute-and-flip at half its scale", audited_choice(PermuteAndFlip(Fraction(1)), effort.trials), 1.0)
+    yield _caught("permute-and-flip at half its scale", audited_choice(PermuteAndFlip(Fraction(1)), effort.picks), 1.0)
 
 
 def audited_noise(
@@ -142,7 +143,7 @@ def audited_choice(choice: Choice, trials: int) -> float:
 
 def epsilon_bound(high: Integers, low: Integers, threshold: int) -> float:
     """A lower bound on ε from how often evidence reaches `threshold` on either side."""
-    p, q = _frequencies(high, low, threshold)
+    p, q = clopper_pearson(high >= threshold, low >= threshold)
     return math.log(p / q) if p > 0 else 0.0
 
 
@@ -150,18 +151,17 @@ def mu_bound(high: Integers, low: Integers, threshold: int) -> float:
     """A lower bound on μ, of Gaussian differential privacy [Dong, Roth & Su 2022], from the same."""
     from scipy.stats import norm
 
-    p, q = _frequencies(high, low, threshold)
+    p, q = clopper_pearson(high >= threshold, low >= threshold)
     return float(norm.ppf(p) - norm.ppf(q))
 
 
-def _frequencies(high: Integers, low: Integers, threshold: int) -> tuple[float, float]:
-    """At least how often evidence from `high` reaches the threshold, at most how often that from `low` does."""
+def clopper_pearson(high: NDArray[np.bool_], low: NDArray[np.bool_]) -> tuple[float, float]:
+    """At least how often `high` is true and at most how often `low` is, each at 99.9 % confidence."""
     from scipy.stats import beta
 
-    n, m = len(high), len(low)
-    hits, false = int((high >= threshold).sum()), int((low >= threshold).sum())
-    p = float(beta.ppf(1 - CONFIDENCE, hits, n - hits + 1)) if hits else 0.0
-    q = float(beta.ppf(CONFIDENCE, false + 1, m - false)) if false < m else 1.0
+    hits, false = int(high.sum()), int(low.sum())
+    p = float(beta.ppf(1 - CONFIDENCE, hits, len(high) - hits + 1)) if hits else 0.0
+    q = float(beta.ppf(CONFIDENCE, false + 1, len(low) - false)) if false < len(low) else 1.0
     return p, q
 
 
@@ -170,14 +170,9 @@ def _claim(budget: Budget) -> float:
     return float(budget.amount) if budget.is_pure else math.sqrt(2 * budget.amount)
 
 
-def _finding(test: str, found: float, claim: float, budget: Budget, effort: Effort) -> Finding:
-    letter = "ε" if budget.is_pure else "μ"
-    return Finding(
-        f"{test}, {effort.trials:,} trials a side",
-        f"{letter} ≥ {found:.3f}",
-        f"{LEAST_SHARE * claim:.2f} … {claim:.2f}",
-        LEAST_SHARE * claim <= found <= claim,
-    )
+def _finding(test: str, found: float, claim: float, effort: Effort) -> Finding:
+    least = effort.least_share * claim
+    return Finding(test, f"≥ {found:.3f}", f"{least:.2f} … {claim:.2f}", least <= found <= claim)
 
 
 def _caught(name: str, found: float, claim: float) -> Finding:

@@ -43,25 +43,34 @@ def selection_law(effort: Effort) -> Iterator[Finding]:
             "our sampler": lambda choice=choice: choice._pick_many(_SCORES, os.urandom),  # type: ignore[misc]  # noqa: SLF001
         }
         for path, pick in picks.items():
-            trials = effort.trials // 4
+            trials = effort.picks // 2
             counts = np.bincount([pick() for _ in range(trials)], minlength=len(_SCORES))
             p = chi_square(counts, selection_probabilities(choice, _SCORES) * trials)
             yield Finding(
-                f"sampler exactness: {choice.kind}, {path}, {trials:,} picks", f"p {p:.2g}", f"≥ {LEAST_P:.0e}", p >= LEAST_P
+                f"sampler exactness: {choice.kind}, {path}, {trials:,} picks",
+                f"p {p:.2g}",
+                f"≥ {LEAST_P:.0e}",
+                p >= LEAST_P,
             )
 
 
 def support(effort: Effort) -> Iterator[Finding]:
     """Answers stay integers, and floats are refused."""
-    noisy = [kind(scale).add(np.zeros(effort.draws // 10, dtype=np.int64)) for kind in (Laplace, Gaussian) for scale in SCALES]
+    noisy = [
+        kind(scale).add(np.zeros(effort.draws // 10, dtype=np.int64))
+        for kind in (Laplace, Gaussian)
+        for scale in SCALES
+    ]
     refused = 0
     for kind in (Laplace, Gaussian):
         try:
-            kind(SCALES[0]).add(np.zeros(3))
+            kind(SCALES[0]).add(np.zeros(3))  # type: ignore[arg-type]
         except TypeError:
             refused += 1
     whole = all(values.dtype == np.int64 for values in noisy)
-    yield Finding("support: integers in, integers out; floats refused", f"{refused} of 2 refused", "all", whole and refused == 2)
+    yield Finding(
+        "support: integers in, integers out; floats refused", f"{refused} of 2 refused", "all", whole and refused == 2
+    )
 
 
 def forks(effort: Effort) -> Iterator[Finding]:  # noqa: ARG001
@@ -97,9 +106,10 @@ def chi_square(observed: NDArray[np.int64], expected: NDArray[np.float64]) -> fl
 def selection_probabilities(choice: Choice, scores: Sequence[int] | Integers) -> NDArray[np.float64]:
     """How likely each candidate is picked, from the definition."""
     behind = np.asarray(scores).max() - np.asarray(scores)
-    coins = np.exp(-behind / float(choice.scale))
+    coins: NDArray[np.float64] = np.exp(-behind / float(choice.scale))
     if isinstance(choice, NoisyMax):
-        return coins / coins.sum()
+        softmax: NDArray[np.float64] = coins / coins.sum()
+        return softmax
     # Permute-and-flip is uniform among the accepted: P(i) = c_i·E[1/(1 + others)], with the number of others that are
     # accepted distributed as a sum of coins.
     return np.array([c * _mean_inverse(np.delete(coins, i)) for i, c in enumerate(coins)])
@@ -119,4 +129,3 @@ def _opendp_draws(noise: Noise, size: int) -> Integers:
 
 def _noise_of_a_worker(size: int) -> bytes:
     return Gaussian(Fraction(100)).add(np.zeros(size, dtype=np.int64)).tobytes()
-

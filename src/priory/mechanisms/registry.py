@@ -39,10 +39,15 @@ class Registered:
     build: Callable[[Domain], Mechanism]
     is_pure: bool = True
 
+    @classmethod
+    def of(cls, mechanism: Mechanism) -> "Registered":
+        """A mechanism with settings of one's own, under its class's name."""
+        return cls(type(mechanism).__name__.lower(), "", lambda _: mechanism)
+
 
 MECHANISMS: dict[str, Registered] = {
     entry.name: entry
-    for entry in (Registered("independent", "all one-way marginals, equally noisy", lambda domain: Independent()),)  # noqa: ARG005
+    for entry in (Registered("independent", "all one-way marginals, equally noisy", lambda _: Independent()),)
 }
 
 

@@ -40,7 +40,7 @@ class Terms:
 
     Attributes:
         dataset: the declared name of the data set. A new version of the table with the same persons keeps it.
-        schema: the digest of the schema.
+        schema: the schema, as YAML text.
         total: what may be spent in all.
         person: the column that names the person, or None if rows are what is protected.
     """

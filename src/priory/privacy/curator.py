@@ -3,14 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from priory.domain import Clique, Domain
+from priory.data.source import Source
 from priory.errors import DomainError, OptionError
-from priory.factor import Factor
 from priory.privacy.budget import Budget
 from priory.privacy.choice import choice_within
 from priory.privacy.ledger import Event, Reservation
@@ -27,17 +25,6 @@ from priory.queries.sensitivity import Relation, entry_range, sensitivity
 LARGEST_ENTRY = 2**30
 # Answers that were looked at are kept, to be scored again, up to this many cells.
 MOST_KEPT = 2**28
-
-
-class Source(Protocol):
-    """What the curator needs of private data: something that can count."""
-
-    @property
-    def domain(self) -> Domain:
-        """Attribute names and sizes."""
-
-    def count(self, cliques: Sequence[Clique]) -> list[Factor]:
-        """The int64 marginals of `cliques`, axes in the order given."""
 
 
 class Curator:

@@ -5,6 +5,7 @@ after a normal end what was not spent is given back; after a crash, or an error 
 counted, it stays charged in full. The book is one SQLite file, or memory for a single run; both are this class.
 """
 
+import hashlib
 import os
 import secrets
 import sqlite3
@@ -16,7 +17,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from priory.errors import BudgetError, LedgerError
+from priory.data.schema import Schema
+from priory.errors import BudgetError, LedgerError, PrioryError
 from priory.privacy.accounting import epsilon_at, rho_of_pure
 from priory.privacy.book import (
     Entry,
@@ -113,13 +115,17 @@ class Ledger:
         """Refuse to be used for another data set, schema or person column.
 
         Raises:
-            LedgerError: one of them differs.
+            LedgerError: one of them differs. A schema that is only laid out differently does not.
         """
-        given = {"data set": dataset or self.terms.dataset, "schema": schema, "person column": person}
-        here = {"data set": self.terms.dataset, "schema": self.terms.schema, "person column": self.terms.person}
-        for what, value in given.items():
-            if value != here[what]:
-                raise LedgerError(f"this ledger is of another {what}: {here[what]!r}, not {value!r}. Nothing was spent")
+        terms = self.terms
+        if dataset is not None and dataset != terms.dataset:
+            raise LedgerError(
+                f"this ledger is of another data set: {terms.dataset!r}, not {dataset!r}. Nothing was spent"
+            )
+        if not _is_same_schema(schema, terms.schema):
+            raise LedgerError(f"this ledger of {terms.dataset!r} was made for another schema. Nothing was spent")
+        if person != terms.person:
+            raise LedgerError(f"this ledger protects {terms.unit}, so unit must be {terms.person!r}. Nothing was spent")
 
     def left(self) -> Fraction:
         """What remains, in the currency of the total."""
@@ -300,7 +306,7 @@ def describe(ledger: Ledger) -> dict[str, Any]:
     spent = total.amount - left
     summary: dict[str, Any] = {
         "dataset": terms.dataset,
-        "schema": terms.schema,
+        "schema": hashlib.sha256(terms.schema.encode()).hexdigest()[:16],
         "unit": terms.unit,
         "relation": total.relation.value,
         "max_rows": total.max_rows,
@@ -327,6 +333,15 @@ def _described(entry: Entry) -> dict[str, Any]:
         "closed": entry.closed,
         "events": [{"kind": event.kind, "what": event.what, "cost": short(event.cost)} for event in entry.events],
     }
+
+
+def _is_same_schema(one: str, other: str) -> bool:
+    if one == other:
+        return True
+    try:
+        return Schema.parse(one) == Schema.parse(other)
+    except PrioryError:
+        return False
 
 
 def _reason(error: Exception) -> str:

@@ -257,7 +257,8 @@ class _Table:
         running, boundaries = 0, []
         for mass in itertools.chain(reversed(half), half[1:-1]):
             running += mass
-            boundaries.append((running << (64 * words)) // whole)
+            # The last boundary is below 2^(64·words), though the mass above it may have been rounded to nothing.
+            boundaries.append(min((running << (64 * words)) // whole, 2 ** (64 * words) - 1))
         if words > 1:
             return cls(1 - len(half), tuple(boundaries), np.empty(0, dtype=np.uint64))
         return cls(1 - len(half), (), np.array(boundaries, dtype=np.uint64))
