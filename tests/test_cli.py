@@ -92,3 +92,33 @@ def test_the_module_runs_as_a_command_and_survives_a_closed_pipe() -> None:
     ended = subprocess.run(["bash", "-c", f"set -o pipefail; {piped}"], capture_output=True, text=True, check=False)  # noqa: S607
     assert "klosterwiek" in ended.stdout.lower()
     assert "Traceback" not in ended.stderr
+
+
+def test_public_texts_that_look_like_numbers_are_checked_as_texts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    schema, table = tmp_path / "s.yaml", tmp_path / "t.csv"
+    schema.write_text("priory: 1\nname: zips\ncolumns:\n  zip: {kind: category, levels: ['007', '1'], other: '1'}\n")
+    table.write_text("zip\n007\n1\n")
+    assert run("schema", "check", schema, "--public", table, capsys=capsys)[0] == 0
+    table.write_text("zip\n7\n")
+    code, _, err = run("schema", "check", schema, "--public", table, capsys=capsys)
+    assert code == 4
+    assert "'7'" in err
+
+
+@pytest.mark.parametrize("output", ["missing folder/s.yaml", "/proc/s.yaml"])
+def test_a_place_that_cannot_be_written_is_named_and_nothing_is_left(
+    output: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, _, err = run("schema", "init", town.LAST_YEAR, "--output", output, capsys=capsys)
+    assert code == 4
+    assert f"{output} cannot be written" in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_arguments_the_help_is_shown_and_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capsys=capsys)
+    assert (code, err) == (2, "")
+    assert "Usage: priory" in out

@@ -273,6 +273,7 @@ CONTAINERS: dict[str, tuple[bytes | None, str]] = {
     "empty.csv": (b"", "first line must name the columns"),
     "nocolumn.csv": (b"x,z\n1,2\n", "column 'y'.*no such column"),
     "typo.csv": (b"x,Y\n1,2\n", "column 'y'.*did you mean 'Y'"),
+    "noheader.csv": (b"s3cret,2\n1,2\n", "column 'x'.*is it a header"),
     "twice.csv": (b"x,y,x\n1,2,3\n", "column 'x'.*two columns"),
     "latin.csv": (b"x,y\ns3cret\xff,2\n", "not UTF-8"),
     "ragged.csv": (b"x,y\n1,2\ns3cret\n", "line 3: a line has more or fewer cells"),
@@ -283,6 +284,7 @@ CONTAINERS: dict[str, tuple[bytes | None, str]] = {
     "fake.csv.gz": (b"x,y\n", "not a gzip file"),
     "cut.csv.gz": (gzip.compress(b"x,y\n" + os.urandom(5000).hex().encode() + b",1\n")[:2000], "gzip"),
     "fake.parquet": (b"x,y\ns3cret,2\n", "not a Parquet file"),
+    "tiny.parquet": (b"x", "not a Parquet file"),
 }  # fmt: skip
 
 

@@ -52,7 +52,9 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         _complain(str(error), type(error).__name__, as_json="--json" in arguments)
         sys.exit(error.exit_code)
     except typer.TyperException as error:
-        _complain(f"{error}; see priory --help", "UsageError", as_json="--json" in arguments)
+        # Without arguments Typer shows the help, and has nothing more to say.
+        if str(error):
+            _complain(f"{str(error).rstrip('.?')}; see priory --help", "UsageError", as_json="--json" in arguments)
         sys.exit(2)
     except (KeyboardInterrupt, typer.Abort):
         _complain("interrupted", "Interrupted", as_json="--json" in arguments)

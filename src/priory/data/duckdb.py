@@ -16,7 +16,7 @@ from priory.data.frames import position
 from priory.data.memory import MemorySource
 from priory.data.source import Source, checked_cliques
 from priory.data.sql import bounded, encoding, literal
-from priory.errors import OptionError
+from priory.errors import DataError, OptionError
 from priory.factor import Factor
 
 if TYPE_CHECKING:
@@ -130,7 +130,11 @@ def _make_codes(
 
 
 def _query(found: OpenTable, schema: Schema, rule: PersonRule | None, wanted: Sequence[str]) -> str:
-    for name in wanted:
+    missing = [name for name in wanted if name not in found.cells]
+    if 2 * len(missing) > len(wanted):
+        # The first line may hold a record rather than names, so nothing of it is quoted.
+        raise DataError("its first line does not name this column, nor most others; is it a header?", column=missing[0])
+    for name in missing:
         position(list(found.cells), name)
     query = encoding(schema.modelled, found.cells, found.table, rule.column if rule else None)
     if rule is None:

@@ -64,8 +64,8 @@ def _opened(frame: Frame) -> tuple[Names, Read]:
     library = type(frame).__module__.partition(".")[0]
     if library == "pandas" and hasattr(frame, "iloc") and hasattr(frame, "columns"):
         return list(frame.columns), lambda i: pandas_cells(frame.iloc[:, i])
-    if library == "polars" and hasattr(frame, "columns"):
-        collected = frame.collect() if hasattr(frame, "collect") else frame
+    if library == "polars" and type(frame).__name__ in ("DataFrame", "LazyFrame"):
+        collected = frame.collect() if type(frame).__name__ == "LazyFrame" else frame
         return list(collected.columns), lambda i: polars_cells(collected.to_series(i))
     if library == "pyarrow" and hasattr(frame, "column_names"):
         return list(frame.column_names), lambda i: arrow_cells(frame.column(i))
