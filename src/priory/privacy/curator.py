@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from priory.data.source import Source
+from priory.data.source import Source, checked_cliques
 from priory.errors import DomainError, OptionError
 from priory.privacy.budget import Budget
 from priory.privacy.choice import choice_within
@@ -86,8 +86,8 @@ class Curator:
         """
         if len(shares) != len(queries):
             raise OptionError("shares", f"{len(shares)} were given for {len(queries)} queries")
-        for query, share in zip(queries, shares, strict=True):
-            self._check_query(query)
+        self._check_queries(queries)
+        for share in shares:
             self._check_share(share)
         requests = [self._request(query, share, noise) for query, share in zip(queries, shares, strict=True)]
         self.reservation.charge([request.event for request in requests])
@@ -120,8 +120,7 @@ class Curator:
         Raises:
             BudgetError: the share is more than is left. Nothing was looked at.
         """
-        for query in queries:
-            self._check_query(query)
+        self._check_queries(queries)
         self._check_share(share)
         score.check(queries, estimates)
         if draws < 1:
@@ -140,6 +139,12 @@ class Curator:
         total = self.public_total if isinstance(score, Dependence) else None
         return Neighbours(self.relation, self.budget.max_rows, total)
 
+    def _check_queries(self, queries: Sequence[Query]) -> None:
+        """Everything that could go wrong with them later, for later something is paid."""
+        for query in queries:
+            self._check_query(query)
+        checked_cliques(self.domain, list(dict.fromkeys(query.clique for query in queries)))
+
     def _check_query(self, query: Query) -> None:
         if self.domain.project(self.domain.checked(query.clique)) != query.domain:
             raise DomainError(f"a query over {query.clique} has sizes {query.domain.shape} unlike the data's")
@@ -150,6 +155,8 @@ class Curator:
 
     def _check_share(self, share: Budget) -> None:
         mine = self.budget
+        if share.amount <= 0:
+            raise OptionError("share", f"something above 0 must be paid; got {share}")
         if (share.is_pure, share.relation, share.max_rows) != (mine.is_pure, mine.relation, mine.max_rows):
             raise OptionError(
                 "share", f"{share} is no part of this run's budget, {mine}; use budget.split or budget.part"
