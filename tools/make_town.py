@@ -137,13 +137,13 @@ class People:
         return reached(self.schooling, self.age(year))
 
 
-def main() -> None:
-    """Write both years and say how large they are."""
+def main(folder: Path = FOLDER) -> None:
+    """Write both years into `folder` and say how large they are."""
     rng = np.random.Generator(np.random.PCG64(SEED))
     people = founders(rng, 2024)
-    write(FOLDER / "register_2024.csv.gz", register(rng, people, 2024))
+    write(folder / "register_2024.csv.gz", register(rng, people, 2024))
     people = next_year(rng, people, 2025)
-    write(FOLDER / "register_2025.csv.gz", register(rng, people, 2025))
+    write(folder / "register_2025.csv.gz", register(rng, people, 2025))
 
 
 def founders(rng: np.random.Generator, year: int) -> People:

@@ -1,21 +1,37 @@
 """priory: private releases that start from what is already public."""
 
+from priory.data.opening import open_source
+from priory.data.schema import Schema
+from priory.data.source import Source
+from priory.data.table import Table
 from priory.domain import Domain
 from priory.errors import PrioryError
 from priory.factor import Factor
+from priory.measure import measure
+from priory.mechanisms.fit import fit
+from priory.privacy.budget import Budget
+from priory.privacy.curator import Curator
+from priory.privacy.explain import explain
+from priory.privacy.ledger import Ledger
+from priory.privacy.measurement import Measurement
 from priory.queries.parts import Identity, Matrix, Mean, Moments, Part, Point, Prefix, Range, Recode, Set, Total
 from priory.queries.query import Query
 from priory.queries.sensitivity import Relation, Sensitivity, sensitivity
 from priory.queries.workload import Workload
+from priory.release import Release, load
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Budget",
+    "Curator",
     "Domain",
     "Factor",
     "Identity",
+    "Ledger",
     "Matrix",
     "Mean",
+    "Measurement",
     "Moments",
     "Part",
     "Point",
@@ -25,9 +41,18 @@ __all__ = [
     "Range",
     "Recode",
     "Relation",
+    "Release",
+    "Schema",
     "Sensitivity",
     "Set",
+    "Source",
+    "Table",
     "Total",
     "Workload",
+    "explain",
+    "fit",
+    "load",
+    "measure",
+    "open_source",
     "sensitivity",
 ]

@@ -1,0 +1,74 @@
+"""Frame: the command itself, and how it ends."""
+
+import json
+import sys
+from typing import Annotated, NoReturn
+
+import typer
+
+import priory
+from priory.cli import audit, demo, fit, privacy, schema
+from priory.errors import PrioryError
+
+INTERRUPTED = 130
+
+app = typer.Typer(
+    name="priory",
+    help="Release statistics and synthetic tables under differential privacy.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("demo")(demo.demo)
+app.add_typer(schema.app, name="schema")
+app.command("fit")(fit.fit)
+app.add_typer(privacy.ledger, name="ledger")
+app.command("explain")(privacy.explain)
+app.command("audit")(audit.audit)
+
+
+def _show_version(*, wanted: bool) -> None:
+    if wanted:
+        sys.stdout.write(f"priory {priory.__version__}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", callback=lambda wanted: _show_version(wanted=wanted), is_eager=True)
+    ] = False,
+) -> None:
+    """Release statistics and synthetic tables under differential privacy."""
+
+
+def main(arguments: list[str] | None = None) -> NoReturn:
+    """Run the command line and end the process with its exit code."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    try:
+        ended = app(args=arguments, prog_name="priory", standalone_mode=False)
+    except PrioryError as error:
+        _complain(str(error), type(error).__name__, as_json="--json" in arguments)
+        sys.exit(error.exit_code)
+    except typer.TyperException as error:
+        # Without arguments Typer shows the help, and has nothing more to say.
+        if str(error):
+            _complain(f"{str(error).rstrip('.?')}; see priory --help", "UsageError", as_json="--json" in arguments)
+        sys.exit(2)
+    except (KeyboardInterrupt, typer.Abort):
+        _complain("interrupted", "Interrupted", as_json="--json" in arguments)
+        sys.exit(INTERRUPTED)
+    except BrokenPipeError:
+        # The reader of our output went away, as `head` does: nothing is wrong, and nothing can be written.
+        sys.stdout = None
+        sys.exit(0)
+    if ended == INTERRUPTED:
+        # Typer catches most of these itself, and returns their code in silence.
+        _complain("interrupted", "Interrupted", as_json="--json" in arguments)
+    sys.exit(ended if isinstance(ended, int) else 0)
+
+
+def _complain(message: str, kind: str, *, as_json: bool) -> None:
+    line = " ".join(message.split())
+    sys.stderr.write(json.dumps({"error": kind, "message": line}) + "\n" if as_json else f"priory: {line}\n")

@@ -1,0 +1,30 @@
+"""Output: data to stdout, talk to stderr."""
+
+import json
+import sys
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for programs.")]
+
+
+def say(text: str) -> None:
+    """Tell the person something; never data."""
+    Console(stderr=True, highlight=False, soft_wrap=True).print(text, markup=False)
+
+
+def show(renderable: object) -> None:
+    """Print a result for people, as wide as their terminal."""
+    Console(highlight=False).print(renderable, markup=False)
+
+
+def write(text: str) -> None:
+    """Print a result as it is."""
+    sys.stdout.write(text if text.endswith("\n") else text + "\n")
+
+
+def write_json(result: Any) -> None:  # noqa: ANN401 - whatever JSON can hold
+    """Print a result for programs."""
+    write(json.dumps(result, ensure_ascii=False, indent=2))

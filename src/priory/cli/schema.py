@@ -1,0 +1,56 @@
+"""Schema: the verbs that make and check a schema file."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from priory.cli.output import AsJson, say, write, write_json
+from priory.data.public import check_public
+from priory.data.schema import Schema
+from priory.errors import OptionError
+
+app = typer.Typer(help="Make a schema from public data, or check one.", no_args_is_help=True)
+
+
+@app.command()
+def init(
+    public: Annotated[Path, typer.Argument(help="A public table: CSV (.gz) or Parquet. Never the private one.")],
+    *,
+    name: Annotated[str | None, typer.Option(help="The data set's name; default: the file's.")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Where to write it; default: stdout.")] = None,
+) -> None:
+    """Draft a schema from a public table, to be read and edited before it is used."""
+    schema = Schema.from_public(public, name=name or public.name.split(".")[0])
+    if output is None:
+        write(schema.dump())
+        return
+    if output.exists():
+        raise OptionError("--output", f"{output} exists; remove it or choose another name")
+    schema.save(output)
+    say(f"Wrote {output}. Read it through: bounds, levels and bins must be what you know to be public.")
+
+
+@app.command()
+def check(
+    path: Annotated[Path, typer.Argument(help="The schema file.")],
+    *,
+    public: Annotated[Path | None, typer.Option(help="A public table that should fit the schema.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check a schema file, and a public table against it. Private data are never opened."""
+    schema = Schema.load(path)
+    if public is not None:
+        check_public(schema, public)
+    if as_json:
+        write_json(
+            {
+                "name": schema.name,
+                "person": schema.person,
+                "columns": {column.name: column.kind for column in schema.columns},
+                "attributes": dict(zip(schema.domain.attributes, schema.domain.shape, strict=True)),
+            }
+        )
+        return
+    write(str(schema))
+    say(f"The schema is good{'' if public is None else f', and {public} fits it'}.")

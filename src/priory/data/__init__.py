@@ -1,0 +1,1 @@
+"""Data: schemas, codecs, tables, and sources that count."""

@@ -1,0 +1,160 @@
+"""DuckDB: a source over files and relations that may be larger than memory."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import weakref
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from priory.data.files import OpenTable, connect, container_errors, open_file, open_relation
+from priory.data.frames import position
+from priory.data.memory import MemorySource
+from priory.data.source import Source, checked_cliques
+from priory.data.sql import bounded, encoding, literal
+from priory.errors import DataError, OptionError
+from priory.factor import Factor
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from duckdb import DuckDBPyConnection, DuckDBPyRelation
+
+    from priory.data.persons import PersonRule
+    from priory.data.schema import Schema
+    from priory.domain import Clique, Domain
+
+DEFAULT_MEMORY = 2**31
+# DuckDB itself does not start with much less.
+LEAST_MEMORY = 2**27
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DuckDBSource:
+    """Records held as a table of codes by DuckDB, which moves it to a folder of its own when memory runs short.
+
+    Attributes:
+        domain: the attributes and their sizes.
+        connection: the private database with the table.
+        folder: where it may write; removed with the source.
+    """
+
+    domain: Domain
+    connection: DuckDBPyConnection
+    folder: str
+
+    def close(self) -> None:
+        """Forget the records and remove the folder; also done when the source is no longer used."""
+        _forget(self.connection, self.folder)
+
+    def __repr__(self) -> str:
+        return f"DuckDBSource({len(self.domain)} attributes)"
+
+    def count(self, cliques: Sequence[Clique]) -> list[Factor]:
+        return [self._counted(clique) for clique in checked_cliques(self.domain, cliques)]
+
+    def _counted(self, clique: Domain) -> Factor:
+        names = [f"c{self.domain.axis[name]}" for name in clique]
+        found = self.connection.execute(
+            f"SELECT {''.join(f'{name}, ' for name in names)}count(*) AS n FROM codes GROUP BY ALL"
+        ).fetchnumpy()
+        counts = np.zeros(clique.shape, dtype=np.int64)
+        cells = tuple(found[name] for name in names)
+        counts[cells] = found["n"].reshape(counts[cells].shape)
+        return Factor(clique, counts)
+
+
+def open_large(
+    data: str | Path | DuckDBPyRelation, schema: Schema, rule: PersonRule | None, *, memory: int = DEFAULT_MEMORY
+) -> Source:
+    """A source over a file or a relation: in memory if its codes fit half of `memory` bytes, else in DuckDB."""
+    source = open_in_duckdb(data, schema, rule, memory=memory)
+    if _bytes_of_codes(source.connection) * 2 > memory:
+        return source
+    try:
+        return _in_memory(source)
+    finally:
+        source.close()
+
+
+def open_in_duckdb(
+    data: str | Path | DuckDBPyRelation, schema: Schema, rule: PersonRule | None, *, memory: int = DEFAULT_MEMORY
+) -> DuckDBSource:
+    """A source over a file or a relation that stays in DuckDB, whatever its size."""
+    if memory < LEAST_MEMORY:
+        raise OptionError("memory", f"at least {LEAST_MEMORY:,} bytes are needed; got {memory:,}")
+    folder = tempfile.mkdtemp(prefix="priory-")
+    # What does not fit memory goes to our own folder.
+    connection = connect(memory_limit=f"{memory}B", temp_directory=folder)
+    try:
+        _make_codes(connection, data, schema, rule, Path(folder))
+    except BaseException:
+        _forget(connection, folder)
+        raise
+    source = DuckDBSource(schema.domain, connection, folder)
+    weakref.finalize(source, _forget, connection, folder)
+    return source
+
+
+def _forget(connection: DuckDBPyConnection, folder: str) -> None:
+    connection.close()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _make_codes(
+    connection: DuckDBPyConnection,
+    data: str | Path | DuckDBPyRelation,
+    schema: Schema,
+    rule: PersonRule | None,
+    folder: Path,
+) -> None:
+    """Create the table `codes`: one row for each record that counts."""
+    wanted = [column.name for column in schema.modelled] + ([rule.column] if rule else [])
+    if isinstance(data, str | Path):
+        found = open_file(connection, data, wanted)
+        query = _query(found, schema, rule, wanted)
+        with container_errors(data):
+            connection.execute(f"CREATE TABLE codes AS {query}")
+        return
+    # A relation lives in its owner's database, where we leave nothing: its codes come over in a file of our own.
+    view, file = "priory_rows", literal(str(folder / "codes.parquet"))
+    query = _query(open_relation(data, view), schema, rule, wanted)
+    with container_errors("the relation"):
+        data.query(view, f"COPY ({query}) TO {file} (FORMAT parquet)")
+        connection.execute(f"CREATE TABLE codes AS FROM read_parquet({file})")
+    (folder / "codes.parquet").unlink()
+
+
+def _query(found: OpenTable, schema: Schema, rule: PersonRule | None, wanted: Sequence[str]) -> str:
+    missing = [name for name in wanted if name not in found.cells]
+    if 2 * len(missing) > len(wanted):
+        # The first line may hold a record rather than names, so nothing of it is quoted.
+        raise DataError("its first line does not name this column, nor most others; is it a header?", column=missing[0])
+    for name in missing:
+        position(list(found.cells), name)
+    query = encoding(schema.modelled, found.cells, found.table, rule.column if rule else None)
+    if rule is None:
+        return query
+    return bounded(query, [f"c{i}" for i in range(len(schema.modelled))], rule.max_rows, rule.key)
+
+
+def _bytes_of_codes(connection: DuckDBPyConnection) -> int:
+    widths = {"UTINYINT": 1, "USMALLINT": 2, "UINTEGER": 4}
+    codes = connection.table("codes")
+    row = sum(widths[str(each)] for each in codes.types)
+    return row * _records(connection)
+
+
+def _records(connection: DuckDBPyConnection) -> int:
+    found = connection.execute("SELECT count(*) FROM codes").fetchone()
+    return int(found[0]) if found else 0
+
+
+def _in_memory(source: DuckDBSource) -> MemorySource:
+    arrays = source.connection.execute("FROM codes").fetchnumpy()
+    codes = tuple(np.ascontiguousarray(arrays[f"c{i}"]) for i in range(len(source.domain)))
+    return MemorySource(source.domain, codes, _records(source.connection))

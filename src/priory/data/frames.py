@@ -1,0 +1,190 @@
+"""Frames: cells of pandas, polars and pyarrow tables, and of whatever narwhals knows."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from priory.data.cells import Cells
+from priory.data.table import Table
+from priory.data.yaml_reader import suggestion
+from priory.errors import DataError
+
+Frame: TypeAlias = Any  # a data frame of a library that may not be installed
+Names: TypeAlias = list[Any]
+Read: TypeAlias = Callable[[int], Cells]
+
+
+def cells_of(frame: Frame, names: Iterable[str]) -> dict[str, Cells]:
+    """The cells of the named columns; further columns are ignored.
+
+    Args:
+        frame: a pandas, polars or pyarrow table, a `Table`, a mapping from names to arrays or lists, or another data
+            frame that narwhals supports.
+        names: the columns that are needed.
+
+    Raises:
+        DataError: a column is missing or there twice, or this is not a table. Never because of a value.
+    """
+    have, read = _opened(frame)
+    columns = {name: read(position(have, name)) for name in names}
+    lengths = {len(cells) for cells in columns.values()}
+    if len(lengths) > 1:
+        raise DataError(f"columns have different lengths: {sorted(lengths)}")
+    return columns
+
+
+def names_of(frame: Frame) -> list[str]:
+    """The columns' names that are texts, in order."""
+    return [name for name in _opened(frame)[0] if isinstance(name, str)]
+
+
+def position(have: Sequence[object], name: str) -> int:
+    """Where the column `name` is among those the data have.
+
+    Raises:
+        DataError: it is missing or there twice.
+    """
+    places = [i for i, other in enumerate(have) if isinstance(other, str) and other == name]
+    if not places:
+        others = [other for other in have if isinstance(other, str)]
+        raise DataError(f"the data have no such column; {suggestion(name, others)}", column=name)
+    if len(places) > 1:
+        raise DataError(f"the data have this column {len(places)} times; rename or drop all but one", column=name)
+    return places[0]
+
+
+def _opened(frame: Frame) -> tuple[Names, Read]:
+    """The names of a frame's columns and how to read the cells of one."""
+    if isinstance(frame, Table):
+        frame = frame.columns
+    if isinstance(frame, Mapping):
+        return list(frame), lambda i: array_cells(list(frame.values())[i])
+    library = type(frame).__module__.partition(".")[0]
+    if library == "pandas" and hasattr(frame, "iloc") and hasattr(frame, "columns"):
+        return list(frame.columns), lambda i: pandas_cells(frame.iloc[:, i])
+    if library == "polars" and type(frame).__name__ in ("DataFrame", "LazyFrame"):
+        collected = frame.collect() if type(frame).__name__ == "LazyFrame" else frame
+        return list(collected.columns), lambda i: polars_cells(collected.to_series(i))
+    if library == "pyarrow" and hasattr(frame, "column_names"):
+        return list(frame.column_names), lambda i: arrow_cells(frame.column(i))
+    return _opened_by_narwhals(frame)
+
+
+def _opened_by_narwhals(frame: Frame) -> tuple[Names, Read]:
+    import narwhals as nw
+
+    try:
+        known = nw.from_native(frame)
+    except TypeError:
+        raise DataError(
+            f"a {type(frame).__name__} is not a table; give a path, a data frame, or a mapping from names to arrays"
+        ) from None
+    table = (known.collect() if isinstance(known, nw.LazyFrame) else known).to_arrow()
+    return list(table.column_names), lambda i: arrow_cells(table.column(i))
+
+
+def array_cells(values: object) -> Cells:
+    """Cells of a NumPy array, a masked array, or any list."""
+    if isinstance(values, Cells):
+        return values
+    if isinstance(values, np.ma.MaskedArray):
+        return Cells(np.asarray(values.data), np.ma.getmaskarray(values))
+    if isinstance(values, np.ndarray) and values.ndim == 1:
+        return Cells(values)
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise DataError(f"a column is an array or a list; got {type(values).__name__}")
+    return Cells.objects(values)
+
+
+def pandas_cells(series: Any) -> Cells:  # noqa: ANN401 - pandas is optional
+    """Cells of a pandas series."""
+    import pandas as pd
+
+    dtype = series.dtype
+    if isinstance(dtype, pd.CategoricalDtype):
+        index = series.cat.codes.to_numpy()
+        return _indexed(pandas_cells(series.cat.categories.to_series()), index, index < 0)
+    if isinstance(dtype, pd.ArrowDtype):
+        import pyarrow as pa
+
+        return arrow_cells(pa.array(series.array))
+    if isinstance(dtype, pd.DatetimeTZDtype):
+        series = series.dt.tz_convert("UTC").dt.tz_localize(None)
+    elif isinstance(dtype, pd.SparseDtype):
+        series = series.sparse.to_dense()
+    return Cells(series.to_numpy()) if isinstance(series.dtype, np.dtype) else _pandas_masked(series)
+
+
+def _pandas_masked(series: Any) -> Cells:  # noqa: ANN401 - pandas is optional
+    """Cells of a pandas series whose nulls are kept apart from its values."""
+    null, stored = series.isna().to_numpy(dtype=bool), getattr(series.dtype, "numpy_dtype", None)
+    if isinstance(stored, np.dtype) and stored.kind in "biuf":
+        return Cells(series.to_numpy(dtype=stored, na_value=stored.type(0)), null)
+    return Cells(series.astype(object).to_numpy(), null)
+
+
+def polars_cells(series: Any) -> Cells:  # noqa: ANN401 - polars is optional
+    """Cells of a polars series."""
+    import polars as pl
+
+    dtype, null = series.dtype, series.is_null().to_numpy()
+    if dtype in (pl.Categorical, pl.Enum):
+        return Cells.objects(series.cast(pl.String).to_list())
+    if dtype == pl.Date:
+        return Cells(series.to_physical().fill_null(0).to_numpy().astype("datetime64[D]"), null)
+    if dtype == pl.Datetime:
+        # With a time zone too: what is stored is the moment in UTC.
+        return Cells(series.to_physical().fill_null(0).to_numpy().astype(f"datetime64[{dtype.time_unit}]"), null)
+    if dtype == pl.Boolean:
+        return Cells(series.fill_null(value=False).to_numpy(), null)
+    if dtype.is_float() or (dtype.is_integer() and dtype not in (pl.Int128, pl.UInt128)):
+        return Cells(series.fill_null(0).to_numpy(), null)
+    return Cells.objects(series.to_list())
+
+
+def arrow_cells(column: Any) -> Cells:  # noqa: ANN401 - pyarrow is optional
+    """Cells of a pyarrow array or chunked array."""
+    import pyarrow as pa
+
+    column = _arrow_plain(column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column]))
+    kind, null = column.type, column.is_null().to_numpy()
+    if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
+        # With a time zone too: what is stored is the moment in UTC.
+        unit = "D" if pa.types.is_date32(kind) else "ms" if pa.types.is_date64(kind) else kind.unit
+        stored = column.cast(pa.int32()) if unit == "D" else column.cast(pa.int64())
+        return Cells(stored.fill_null(0).to_numpy().astype(f"datetime64[{unit}]"), null)
+    if pa.types.is_boolean(kind):
+        return Cells(column.fill_null(fill_value=False).to_numpy(), null)
+    if pa.types.is_floating(kind):
+        return Cells(column.cast(pa.float64()).fill_null(0.0).to_numpy(), null)
+    if pa.types.is_integer(kind):
+        return Cells(column.fill_null(0).to_numpy(), null)
+    return Cells.objects(column.to_pylist())
+
+
+def _arrow_plain(column: Any) -> Any:  # noqa: ANN401 - pyarrow is optional
+    """The same values without extension types, run lengths and dictionaries."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = column.type
+    if isinstance(kind, pa.BaseExtensionType):
+        return _arrow_plain(pa.chunked_array([chunk.storage for chunk in column.chunks], kind.storage_type))
+    if pa.types.is_run_end_encoded(kind):
+        return _arrow_plain(pa.chunked_array([pc.run_end_decode(chunk) for chunk in column.chunks], kind.value_type))
+    if pa.types.is_dictionary(kind):
+        chunks = [chunk.dictionary_decode() for chunk in column.chunks]
+        return _arrow_plain(pa.chunked_array(chunks, kind.value_type))
+    return column
+
+
+def _indexed(levels: Cells, index: NDArray[Any], null: NDArray[np.bool_]) -> Cells:
+    """Cells stored once, with where each is; a level that is itself null makes its cells null."""
+    if not len(levels):
+        return Cells(np.array([None], dtype=object), null, np.zeros(len(index), dtype=np.intp))
+    places = np.where(null, 0, index)
+    if levels.null is not None:
+        null = null | levels.null[places]
+    return Cells(levels.values, null, places if levels.index is None else levels.index[places])

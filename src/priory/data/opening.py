@@ -1,0 +1,72 @@
+"""Opening: any table a person may bring, as a source."""
+
+from pathlib import Path
+from typing import cast
+
+from priory.data.columns import Unmodelled
+from priory.data.persons import PersonRule, kept_records, person_texts
+from priory.data.schema import Schema
+from priory.data.source import Source
+from priory.errors import OptionError
+
+
+def open_source(
+    data: object,
+    schema: Schema,
+    *,
+    unit: str | None = None,
+    max_rows: int = 1,
+    key: bytes | None = None,
+    memory: int | None = None,
+) -> Source:
+    """Make a source of a path, a frame (pandas, polars, pyarrow, …), a DuckDB relation, or a source.
+
+    Args:
+        data: what holds the records. A source is given back as it is.
+        schema: what the columns are; nothing about it is read from the records.
+        unit: the column that says which person a record is about; None protects single records.
+        max_rows: with `unit`, how many records of one person count.
+        key: with `unit`, 32 secret bytes that decide which ones.
+        memory: how many bytes a file or relation may take; beyond that it stays in a temporary folder.
+
+    Raises:
+        OptionError: an argument cannot be what it is.
+        DataError: the container cannot be read, or lacks a column. Never because of a cell.
+    """
+    if hasattr(data, "count") and hasattr(data, "domain"):
+        return cast(Source, data)
+    rule = _person_rule(schema, unit, max_rows, key)
+    if isinstance(data, str | Path) or type(data).__name__ == "DuckDBPyRelation":
+        from priory.data.duckdb import DEFAULT_MEMORY, open_large
+
+        return open_large(data, schema, rule, memory=DEFAULT_MEMORY if memory is None else memory)  # type: ignore[arg-type]
+    return _open_frame(data, schema, rule)
+
+
+def _person_rule(schema: Schema, unit: str | None, max_rows: int, key: bytes | None) -> PersonRule | None:
+    if isinstance(max_rows, bool) or not isinstance(max_rows, int) or max_rows < 1:
+        raise OptionError("max_rows", f"a whole number of records per person, at least 1; got {max_rows!r}")
+    if unit is None:
+        if max_rows != 1:
+            raise OptionError("max_rows", "it bounds the records of a person: name the person column with unit, too")
+        return None
+    if not isinstance(schema.column(unit), Unmodelled):
+        raise OptionError("unit", f"column {unit!r} must be declared with kind: id")
+    if key is None or len(key) < 16:
+        raise OptionError("key", "a unit needs at least 16 secret bytes, kept with the ledger")
+    return PersonRule(unit, max_rows, key)
+
+
+def _open_frame(data: object, schema: Schema, rule: PersonRule | None) -> Source:
+    from priory.data.codec import encode
+    from priory.data.frames import cells_of
+    from priory.data.memory import MemorySource
+
+    wanted = [column.name for column in schema.modelled] + ([rule.column] if rule else [])
+    cells = cells_of(data, wanted)
+    codes = tuple(encode(schema, cells).values())
+    records = len(next(iter(cells.values()))) if cells else 0
+    if rule is not None:
+        kept = kept_records(person_texts(cells[rule.column]), codes, rule.max_rows, rule.key)
+        codes, records = tuple(column[kept] for column in codes), int(kept.sum())
+    return MemorySource(schema.domain, codes, records)

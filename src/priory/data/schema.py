@@ -1,0 +1,250 @@
+"""Schema: what is publicly declared about a table, before any row is read."""
+
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from priory.data.columns import Boolean, Category, Column, ModelledColumn, Unmodelled
+from priory.data.constraints import Constraint, PublicValue, check, one_of
+from priory.data.table import html_table, text_table
+from priory.data.writing import written_whole
+from priory.data.yaml_reader import suggestion
+from priory.domain import Clique, Domain
+from priory.errors import SchemaError
+
+MOST_GROUPS = 100_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Group:
+    """Groups of rows that get a result each, by their public values.
+
+    Attributes:
+        by: the columns whose values make the groups.
+        values: the values of each group, or None for all combinations of declared levels.
+    """
+
+    by: tuple[str, ...]
+    values: tuple[tuple[PublicValue, ...], ...] | None
+
+    def check(self, columns: Sequence[Column]) -> None:
+        """Refuse groups that do not fit the columns."""
+        found = [_found(columns, name) for name in self.by]
+        if not found or len(set(self.by)) < len(self.by):
+            raise SchemaError("groups need by: with at least one column, each named once")
+        for column in found:
+            if isinstance(column, Unmodelled) or (self.values is None and not isinstance(column, Category | Boolean)):
+                raise SchemaError("groups are made by categories, ordinals or booleans", column=column.name)
+        count = math.prod(len(_own(column)) for column in found) if self.values is None else len(self.values)
+        if not 0 < count <= MOST_GROUPS:
+            raise SchemaError(f"there are {count:,} groups; there must be 1 to {MOST_GROUPS:,}: list fewer values")
+        codes = self.codes(columns)
+        if len(set(codes)) < len(codes):
+            raise SchemaError("a group is listed twice; keep one")
+
+    def codes(self, columns: Sequence[Column]) -> list[tuple[int, ...]]:
+        """The codes of each group."""
+        found = [_found(columns, name) for name in self.by]
+        if self.values is None:
+            return list(itertools.product(*(_own(column) for column in found)))
+        for row in self.values:
+            if len(row) != len(found):
+                raise SchemaError(f"a group needs {len(found)} values, one for each of {list(self.by)}; got {len(row)}")
+        return [tuple(map(_code, found, row)) for row in self.values]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Schema:
+    """The columns of a table, its person column, its groups and its constraints.
+
+    Nothing in it is ever read from private rows.
+
+    Attributes:
+        name: what the data set is called.
+        columns: the declared columns, in order.
+        person: the id column whose values are persons, if rows of one person belong together.
+        groups: groups of rows that get a result each.
+        constraints: combinations of values that cannot be.
+    """
+
+    name: str
+    columns: tuple[Column, ...]
+    person: str | None = None
+    groups: tuple[Group, ...] = ()
+    constraints: tuple[Constraint, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        columns: Iterable[Column],
+        *,
+        name: str,
+        person: str | None = None,
+        groups: Iterable[Group] = (),
+        constraints: Iterable[Constraint] = (),
+    ) -> "Schema":
+        """Build a schema, checking that its parts fit together."""
+        columns, groups, constraints = tuple(columns), tuple(groups), tuple(constraints)
+        names = [column.name for column in columns]
+        for i, column in enumerate(names):
+            if column in names[:i]:
+                raise SchemaError("the column is declared twice; keep one", column=column)
+        if not isinstance(name, str) or not name:
+            raise SchemaError(f"a schema's name is a text that is not empty; got {name!r}")
+        if person is not None:
+            check_person(person, columns)
+        schema = cls(name=name, columns=columns, person=person, groups=groups, constraints=constraints)
+        if not schema.modelled:
+            raise SchemaError("no column is modelled; declare at least one that is not id or text")
+        for group in groups:
+            group.check(columns)
+        for constraint in constraints:
+            check(constraint, schema._by_name)
+        return schema
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Schema":
+        """Read a schema from its YAML file."""
+        try:
+            data = Path(path).read_bytes()
+        except OSError as error:
+            raise SchemaError(f"the file cannot be read: {error.strerror}", path=str(path)) from None
+        try:
+            text = data.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            line = data.count(b"\n", 0, error.start) + 1
+            raise SchemaError("the file is not UTF-8; save it as UTF-8", line=line, path=str(path)) from None
+        return cls.parse(text, path=str(path))
+
+    @classmethod
+    def parse(cls, text: str, *, path: str | None = None) -> "Schema":
+        """Read a schema from YAML text; `path` is for errors."""
+        from priory.data import schema_file
+
+        return schema_file.parse(text, path)
+
+    @classmethod
+    def coded(cls, sizes: Mapping[str, int], *, name: str = "coded") -> "Schema":
+        """A schema for a table of integer codes: levels 0 … n−1 for each column.
+
+        A cell that is none of them goes to the last code, which is declared as `other`.
+        """
+        domain = Domain.of(sizes)
+        return cls.of(
+            [
+                Category.of(column, range(size), other=size - 1)
+                for column, size in zip(domain, domain.shape, strict=True)
+            ],
+            name=name,
+        )
+
+    @classmethod
+    def from_public(cls, data: object, *, name: str) -> "Schema":
+        """A schema that fits a public table: a data frame, or the path of a CSV or Parquet file.
+
+        Never give it private rows: levels and bounds are read from the cells.
+        """
+        from priory.data import public
+
+        return cls.of(public.columns_of(data), name=name)
+
+    def dump(self) -> str:
+        """The schema as YAML text."""
+        from priory.data import schema_file
+
+        return schema_file.dump(self)
+
+    def save(self, path: str | Path) -> None:
+        """Write the schema to a YAML file."""
+        with written_whole(path) as draft:
+            draft.write_text(self.dump(), encoding="utf-8", newline="\n")
+
+    @property
+    def modelled(self) -> tuple[ModelledColumn, ...]:
+        """The columns that become attributes, in order."""
+        return tuple(column for column in self.columns if not isinstance(column, Unmodelled))
+
+    @cached_property
+    def domain(self) -> Domain:
+        """The names and sizes of the modelled columns."""
+        return Domain.of({column.name: column.size for column in self.modelled})
+
+    def column(self, name: str) -> Column:
+        """The column of that name."""
+        return _found(self.columns, name)
+
+    def impossible(self) -> list[tuple[Clique, NDArray[np.bool_]]]:
+        """The structural zeros: for each constrained clique, which of its cells no row can have."""
+        zeros = []
+        for constraint in self.constraints:
+            for clique, mask in zip(constraint.cliques, constraint.masks(self._by_name), strict=True):
+                ordered = self.domain.clique(clique)
+                zeros.append((ordered, mask.transpose([clique.index(name) for name in ordered])))
+        return zeros
+
+    @property
+    def _by_name(self) -> dict[str, ModelledColumn]:
+        return {column.name: column for column in self.modelled}
+
+    def __str__(self) -> str:
+        header, rows = self._rows()
+        lines = [f"{self.name}: {len(self.columns)} columns, {len(self.modelled)} modelled"]
+        lines += [f"person: {self.person}"] if self.person is not None else []
+        lines += [text_table(header, rows, right=[False, False, True, False, False, False])]
+        lines += [f"groups by {', '.join(group.by)}" for group in self.groups]
+        return "\n".join([*lines, *([f"{len(self.constraints)} constraints"] if self.constraints else [])])
+
+    def _repr_html_(self) -> str:
+        return html_table(*self._rows())
+
+    def _rows(self) -> tuple[list[str], list[list[str]]]:
+        header = ["column", "kind", "codes", "values", "other", "nullable"]
+        return header, [_described(column) for column in self.columns]
+
+
+def check_person(person: str, columns: Sequence[Column]) -> None:
+    """Refuse a person column that is not a declared id."""
+    if _found(columns, person).kind != "id":
+        raise SchemaError("the person column must be of kind id", column=person)
+
+
+def _found(columns: Sequence[Column], name: str) -> Column:
+    for column in columns:
+        if column.name == name:
+            return column
+    raise SchemaError(
+        f"no such column is declared; {suggestion(name, [column.name for column in columns])}", column=name
+    )
+
+
+def _own(column: Column) -> list[int]:
+    """The codes of what is declared, without where other cells go and without null."""
+    if isinstance(column, Category):
+        return [code for code, level in enumerate(column.levels) if level != column.other]
+    return [0, 1]
+
+
+def _code(column: Column, value: PublicValue) -> int:
+    """The code that stands for nothing but `value`."""
+    if isinstance(column, Unmodelled):
+        raise SchemaError("groups are made by modelled columns", column=column.name)
+    places = np.flatnonzero(one_of(column, (value,)))
+    if len(places) != 1:
+        raise SchemaError(f"no bin or level is just {value!r}", column=column.name)
+    return int(places[0])
+
+
+def _described(column: Column) -> list[str]:
+    if isinstance(column, Unmodelled):
+        return [column.name, column.kind, "", "not modelled", "", ""]
+    labels = column.place_labels
+    shown = ", ".join(labels if len(labels) <= 4 else [*labels[:2], "…", labels[-1]])
+    other = "" if column.other_place is None else labels[column.other_place]
+    shown = shown if len(shown) <= 60 else shown[:59] + "…"
+    return [column.name, column.kind, str(column.size), shown, other, "yes" if column.nullable else "no"]

@@ -1,0 +1,42 @@
+"""Source: something that can count."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from priory.domain import Clique, Domain
+from priory.errors import SizeError
+from priory.factor import Factor
+
+# 1 GiB of counts. A marginal larger than this is mostly noise at any budget worth having.
+MOST_CELLS = 2**27
+
+
+class Source(Protocol):
+    """Records that can be counted and are never shown."""
+
+    @property
+    def domain(self) -> Domain:
+        """The attributes and their sizes; public, for it comes from the schema."""
+
+    def count(self, cliques: Sequence[Clique]) -> list[Factor]:
+        """How many records fall into each cell, as integers, for each clique in the order of its attributes.
+
+        Raises:
+            DomainError: a clique names unknown attributes.
+            SizeError: a clique has too many cells to count. Nothing was looked at.
+        """
+
+
+def checked_cliques(domain: Domain, cliques: Sequence[Clique]) -> list[Domain]:
+    """The domain of each clique, if all can be counted."""
+    domains = [domain.project(domain.checked(clique)) for clique in cliques]
+    for clique in domains:
+        if clique.size > MOST_CELLS:
+            raise SizeError(
+                f"the marginal of {list(clique)} has {clique.size:,} cells; at most {MOST_CELLS:,} can be counted: "
+                "leave out an attribute, or give it fewer levels or bins",
+                cells=clique.size,
+                limit=MOST_CELLS,
+                cliques=[clique.attributes],
+            )
+    return domains

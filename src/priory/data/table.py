@@ -1,0 +1,284 @@
+"""Table: named columns with null masks, what people get back."""
+
+import html
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from priory.data.cells import Cells
+from priory.data.files import connect, container_errors
+from priory.data.sql import identifier, literal
+from priory.data.writing import written_whole
+from priory.errors import DataError, MissingExtra
+
+ROWS_SHOWN = 10
+
+CellKind: TypeAlias = Literal["boolean", "integer", "real", "date", "datetime", "text"]
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Named columns of equal length, in order.
+
+    Attributes:
+        columns: the cells of each column; a column whose null mask is None cannot have nulls.
+    """
+
+    columns: Mapping[str, Cells]
+
+    @classmethod
+    def of(cls, columns: Mapping[str, Cells]) -> "Table":
+        """Build a table, checking that its columns have the same length."""
+        lengths = {len(cells) for cells in columns.values()}
+        if len(lengths) > 1:
+            raise DataError(f"columns have different lengths: {sorted(lengths)}")
+        return cls({name: _flat(cells) for name, cells in columns.items()})
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns' names."""
+        return tuple(self.columns)
+
+    def kind(self, name: str) -> CellKind:
+        """What the values of a column are."""
+        return _kind(self.columns[name].values)
+
+    def __len__(self) -> int:
+        return next((len(cells) for cells in self.columns.values()), 0)
+
+    def head(self, rows: int = ROWS_SHOWN) -> "Table":
+        """The first rows."""
+        return Table(
+            {
+                name: Cells(
+                    cells.values[:rows], None if cells.null is None else cells.null[:rows], spelling=cells.spelling
+                )
+                for name, cells in self.columns.items()
+            }
+        )
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """Lists of Python values, None where a cell is missing."""
+        return {name: _python_values(cells) for name, cells in self.columns.items()}
+
+    def to_pandas(self) -> Any:  # noqa: ANN401 - pandas is optional
+        """A pandas data frame; integers and booleans that may be missing get pandas' nullable types."""
+        try:
+            import pandas as pd
+        except ImportError:
+            raise MissingExtra("pandas", "pandas") from None
+        return pd.DataFrame({name: _pandas_values(cells) for name, cells in self.columns.items()})
+
+    def to_polars(self) -> Any:  # noqa: ANN401 - polars is optional
+        """A polars data frame."""
+        try:
+            import polars as pl
+        except ImportError:
+            raise MissingExtra("polars", "polars") from None
+        return pl.DataFrame([_polars_series(name, cells) for name, cells in self.columns.items()])
+
+    def to_arrow(self) -> Any:  # noqa: ANN401 - pyarrow is optional
+        """A pyarrow table."""
+        try:
+            import pyarrow as pa
+        except ImportError:
+            raise MissingExtra("pyarrow", "pyarrow") from None
+        types = {"text": pa.string(), "date": pa.date32()}
+        return pa.table(
+            {
+                name: pa.array(cells.values, mask=cells.null, type=types.get(self.kind(name)))
+                for name, cells in self.columns.items()
+            }
+        )
+
+    def write_csv(self, path: str | Path) -> None:
+        """Write a CSV file in UTF-8: missing cells are empty, empty texts are `""`.
+
+        Dates and booleans are spelled as the schema's texts are, so that the file can be read by the same schema.
+        """
+        texts = [_csv_texts(cells) for cells in self.columns.values()]
+        with written_whole(path) as draft, draft.open("w", encoding="utf-8", newline="") as file:
+            file.write(",".join(_quoted(name) for name in self.columns) + "\n")
+            file.writelines(",".join(row) + "\n" for row in zip(*texts, strict=True))
+
+    def write_parquet(self, path: str | Path) -> None:
+        """Write a Parquet file.
+
+        Raises:
+            DataError: there are no columns, or two names differ only in case.
+        """
+        if not self.columns:
+            raise DataError("a Parquet file needs at least one column")
+        # DuckDB would rename the second of them; to it, only the letters A to Z have a case.
+        folded = [name.encode().lower() for name in self.names]
+        for i, name in enumerate(self.names):
+            if folded[i] in folded[:i]:
+                raise DataError("another name differs only in case, which this file cannot hold", column=name)
+        # DuckDB takes NumPy's masked arrays by position; names are given in SQL, where every name can be quoted.
+        arrays = {f"c{i}": _duckdb_values(cells) for i, cells in enumerate(self.columns.values())}
+        types = {"text": "VARCHAR", "date": "DATE", "datetime": "TIMESTAMP"}
+        selected = ", ".join(
+            f"CAST(c{i} AS {types[kind]}) AS {identifier(name)}" if kind in types else f"c{i} AS {identifier(name)}"
+            for i, (name, kind) in enumerate((name, self.kind(name)) for name in self.columns)
+        )
+        with written_whole(path) as draft, connect() as connection, container_errors(path):
+            connection.register("cells", arrays)
+            connection.execute(f"COPY (SELECT {selected} FROM cells) TO {literal(str(draft))} (FORMAT parquet)")
+
+    def __str__(self) -> str:
+        shown = self.head()
+        rows = list(zip(*(_shown_texts(cells) for cells in shown.columns.values()), strict=True))
+        numbers = [self.kind(name) in ("integer", "real") for name in self.columns]
+        lines = text_table(self.names, rows, right=numbers)
+        return f"{lines}\n({len(self):,} rows, {len(self.columns)} columns)"
+
+    def _repr_html_(self) -> str:
+        shown = self.head()
+        rows = list(zip(*(_shown_texts(cells) for cells in shown.columns.values()), strict=True))
+        return html_table(self.names, rows) + f"<p>{len(self):,} rows, {len(self.columns)} columns</p>"
+
+
+def text_table(header: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[bool] = ()) -> str:
+    """Lines with aligned columns under a header.
+
+    >>> print(text_table(["a", "n"], [["x", "10"], ["yy", "9"]], right=[False, True]))
+    a    n
+    ──  ──
+    x   10
+    yy   9
+    """
+    right = right or [False] * len(header)
+    columns = list(zip(header, *rows, strict=True))
+    widths = [max(len(text) for text in column) for column in columns]
+    ruled = [header, ["─" * width for width in widths], *rows]
+    return "\n".join("  ".join(_padded(line, widths, right)).rstrip() for line in ruled)
+
+
+def html_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table in HTML with everything escaped."""
+
+    def line(tag: str, texts: Sequence[str]) -> str:
+        return "<tr>" + "".join(f"<{tag}>{html.escape(text)}</{tag}>" for text in texts) + "</tr>"
+
+    body = "".join(line("td", row) for row in rows)
+    return f"<table><thead>{line('th', header)}</thead><tbody>{body}</tbody></table>"
+
+
+def _padded(texts: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> Iterator[str]:
+    for text, width, is_right in zip(texts, widths, right, strict=True):
+        yield text.rjust(width) if is_right else text.ljust(width)
+
+
+def _flat(cells: Cells) -> Cells:
+    """The same cells without an index, and no text but Python's."""
+    values = cells.values if cells.index is None else cells.values[cells.index]
+    return Cells(values.astype(object) if values.dtype.kind in "UT" else values, cells.null, spelling=cells.spelling)
+
+
+def _kind(values: NDArray[Any]) -> CellKind:
+    kinds: dict[str, CellKind] = {"b": "boolean", "i": "integer", "u": "integer", "f": "real"}
+    if values.dtype.kind == "M":
+        return "date" if np.datetime_data(values.dtype)[0] in ("Y", "M", "W", "D") else "datetime"
+    return kinds.get(values.dtype.kind, "text")
+
+
+def _python_values(cells: Cells) -> list[Any]:
+    values: list[Any] = cells.values.tolist()
+    if cells.null is None:
+        return values
+    return [None if is_null else value for value, is_null in zip(values, cells.null.tolist(), strict=True)]
+
+
+def _pandas_values(cells: Cells) -> Any:  # noqa: ANN401 - pandas is optional
+    import pandas as pd
+
+    kind = _kind(cells.values)
+    if kind == "text":
+        return pd.Series(_python_values(cells), dtype=None if len(cells) else object)
+    if kind in ("date", "datetime"):
+        values = cells.values.astype("datetime64[s]" if kind == "date" else "datetime64[us]")
+        return pd.Series(values if cells.null is None else np.where(cells.null, np.datetime64("NaT"), values))
+    if cells.null is None:
+        return pd.Series(cells.values)
+    if kind == "real":
+        return pd.Series(np.where(cells.null, np.nan, cells.values))
+    array = pd.arrays.BooleanArray if kind == "boolean" else pd.arrays.IntegerArray
+    return pd.Series(array(cells.values.copy(), cells.null.copy()))
+
+
+def _polars_series(name: str, cells: Cells) -> Any:  # noqa: ANN401 - polars is optional
+    import polars as pl
+
+    if _kind(cells.values) == "text":
+        return pl.Series(name, _python_values(cells), dtype=pl.String)
+    series = pl.Series(name, cells.values)
+    if cells.null is None:
+        return series
+    return series.zip_with(pl.Series(~cells.null), pl.Series(name, [None] * len(cells), dtype=series.dtype))
+
+
+def _duckdb_values(cells: Cells) -> NDArray[Any]:
+    kind = _kind(cells.values)
+    values = cells.values
+    if kind == "text":
+        return np.fromiter(_python_values(cells), dtype=object, count=len(cells))
+    if kind in ("date", "datetime"):
+        values = values.astype("datetime64[us]")
+        return values if cells.null is None else np.where(cells.null, np.datetime64("NaT"), values)
+    return values if cells.null is None else np.ma.masked_array(values, cells.null)
+
+
+def _value_texts(cells: Cells) -> list[str]:
+    """Each value as people write it, in the column's own spelling; null or not."""
+    kind, spelling = _kind(cells.values), cells.spelling
+    values = cells.values.tolist()
+    if kind == "boolean":
+        words = spelling if isinstance(spelling, tuple) else ("false", "true")
+        return [words[value] for value in values]
+    if kind in ("date", "datetime"):
+        if isinstance(spelling, str):
+            return [_formatted(value, spelling) for value in values]
+        return [value.isoformat() for value in values]
+    return [repr(value) for value in values] if kind == "real" else [str(value) for value in values]
+
+
+def _formatted(value: Any, spelling: str) -> str:  # noqa: ANN401 - a date or a datetime
+    # Not strftime, which does not write early years with four digits everywhere.
+    names = {"Y": "year", "m": "month", "d": "day", "H": "hour", "M": "minute", "S": "second"}
+    parts = {letter: str(getattr(value, name, 0)).zfill(4 if letter == "Y" else 2) for letter, name in names.items()}
+    return re.sub("%([YmdHMS])", lambda field: parts[field[1]], spelling)
+
+
+def _csv_texts(cells: Cells) -> list[str]:
+    texts = _value_texts(cells)
+    if _kind(cells.values) == "text" or cells.spelling is not None:
+        texts = [_quoted(text) for text in texts]
+    if cells.null is None:
+        return texts
+    return ["" if is_null else text for text, is_null in zip(texts, cells.null.tolist(), strict=True)]
+
+
+def _quoted(text: str) -> str:
+    """A CSV field, in quotes where a reader would otherwise see something else."""
+    if text and text == text.strip() and not any(letter in text for letter in ',"\r\n'):
+        return text
+    return '"' + text.replace('"', '""') + '"'
+
+
+def _shown_texts(cells: Cells) -> list[str]:
+    is_real = _kind(cells.values) == "real"
+    texts = [f"{value:.6g}" for value in cells.values.tolist()] if is_real else _value_texts(cells)
+    texts = [_shortened(text) for text in texts]
+    if cells.null is None:
+        return texts
+    return ["null" if is_null else text for text, is_null in zip(texts, cells.null.tolist(), strict=True)]
+
+
+def _shortened(text: str) -> str:
+    text = text if text.isprintable() else repr(text)
+    return text if len(text) <= 40 else text[:39] + "…"

@@ -1,0 +1,124 @@
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from priory import town
+from priory.cli import main
+from priory.errors import PrioryError
+
+
+def run(*arguments: object, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as ended:
+        main([str(argument) for argument in arguments])
+    out, err = capsys.readouterr()
+    return int(ended.value.code or 0), out, err
+
+
+def test_the_demo_shows_the_schema_and_the_public_marginals(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run("demo", capsys=capsys)
+    assert code == 0
+    assert "Sankt Jürgen" in out
+    assert "employment by owns home" in out
+    assert "private one was not opened" in err
+
+
+def test_the_demo_as_json_is_json_and_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run("demo", "--json", capsys=capsys)
+    assert (code, err) == (0, "")
+    assert sum(json.loads(out)["marginals"]["district"].values()) == 26_280
+
+
+def test_a_good_schema_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run("schema", "check", town.SCHEMA, "--public", town.LAST_YEAR, capsys=capsys)
+    assert code == 0
+    assert "health visits" in out
+    code, out, _ = run("schema", "check", town.SCHEMA, "--json", capsys=capsys)
+    assert json.loads(out)["attributes"]["district"] == 9
+
+
+def test_a_drafted_schema_fits_the_table_it_came_from(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    draft = tmp_path / "draft.yaml"
+    assert run("schema", "init", town.LAST_YEAR, "--output", draft, capsys=capsys)[0] == 0
+    assert run("schema", "check", draft, "--public", town.LAST_YEAR, capsys=capsys)[0] == 0
+    code, _, err = run("schema", "init", town.LAST_YEAR, "--output", draft, capsys=capsys)
+    assert code == 2
+    assert "exists" in err
+    code, out, _ = run("schema", "init", town.LAST_YEAR, capsys=capsys)
+    assert out.startswith("priory: 1")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["schema", "check", "missing.yaml"], 3, "missing.yaml"),
+        (["schema", "init", "missing.csv"], 4, "missing.csv"),
+        (["schema", "chek"], 2, "check"),
+        (["fly"], 2, "fly"),
+        (["schema", "check"], 2, "path"),
+    ],
+)
+def test_errors_are_one_line_with_their_exit_code(
+    arguments: list[str], code: int, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found, out, err = run(*arguments, capsys=capsys)
+    assert (found, out, err.count("\n")) == (code, "", 1)
+    assert err.startswith("priory: ")
+    assert words in err.lower()
+    assert json.loads(run(*arguments, "--json", capsys=capsys)[2])["message"]
+
+
+def test_ctrl_c_ends_with_130_and_one_line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("priory.cli.demo.open_source", interrupted)
+    code, _, err = run("demo", capsys=capsys)
+    assert (code, err) == (130, "priory: interrupted\n")
+
+
+def test_every_error_has_an_exit_code_of_its_own() -> None:
+    kinds = PrioryError.__subclasses__()
+    assert len({kind.exit_code for kind in kinds}) == len(kinds)
+    assert not {kind.exit_code for kind in kinds} & {0, 1, 130}
+
+
+def test_the_module_runs_as_a_command_and_survives_a_closed_pipe() -> None:
+    version = subprocess.run([sys.executable, "-m", "priory", "--version"], capture_output=True, text=True, check=True)
+    assert version.stdout.startswith("priory ")
+    piped = f"{sys.executable} -m priory demo 2>/dev/null | head -n 1"
+    ended = subprocess.run(["bash", "-c", f"set -o pipefail; {piped}"], capture_output=True, text=True, check=False)  # noqa: S607
+    assert "klosterwiek" in ended.stdout.lower()
+    assert "Traceback" not in ended.stderr
+
+
+def test_public_texts_that_look_like_numbers_are_checked_as_texts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    schema, table = tmp_path / "s.yaml", tmp_path / "t.csv"
+    schema.write_text("priory: 1\nname: zips\ncolumns:\n  zip: {kind: category, levels: ['007', '1'], other: '1'}\n")
+    table.write_text("zip\n007\n1\n")
+    assert run("schema", "check", schema, "--public", table, capsys=capsys)[0] == 0
+    table.write_text("zip\n7\n")
+    code, _, err = run("schema", "check", schema, "--public", table, capsys=capsys)
+    assert code == 4
+    assert "'7'" in err
+
+
+@pytest.mark.parametrize("output", ["missing folder/s.yaml", "/proc/s.yaml"])
+def test_a_place_that_cannot_be_written_is_named_and_nothing_is_left(
+    output: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, _, err = run("schema", "init", town.LAST_YEAR, "--output", output, capsys=capsys)
+    assert code == 4
+    assert f"{output} cannot be written" in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_arguments_the_help_is_shown_and_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capsys=capsys)
+    assert (code, err) == (2, "")
+    assert "Usage: priory" in out
