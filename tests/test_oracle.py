@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from priory.domain import Domain
 from priory.errors import DomainError
 from priory.factor import Array
+from priory.model import algebra, cores
 from priory.model.bases import Uniform
 from priory.model.contract import Contraction
 from priory.model.layout import Layout
@@ -207,3 +208,25 @@ def test_the_oracle_can_be_called_from_several_threads() -> None:
     for (z1, m1), (z2, m2) in zip(alone, together, strict=True):
         assert z1 == z2
         np.testing.assert_array_equal(m1, m2)
+
+
+@settings(max_examples=100)
+@given(cases(max_attributes=5))
+def test_two_cores_do_what_one_does(case: Case) -> None:
+    alone = oracle(case.domain, case.cliques)
+    expected = alone(alone.layout.pack(case.tables))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(algebra, "WORTH_IT", 2)
+        patch.setattr(algebra, "are_two", lambda: True)
+        together = oracle(case.domain, case.cliques)
+        found = together(together.layout.pack(case.tables))
+    assert found[0] == pytest.approx(expected[0], abs=1e-12)
+    np.testing.assert_allclose(found[1], expected[1], atol=1e-14)
+
+
+def test_a_failure_beside_is_not_lost() -> None:
+    def fails() -> None:
+        raise ValueError("beside")
+
+    with pytest.raises(ValueError, match="beside"):
+        cores.both(lambda: None, fails)

@@ -1,15 +1,18 @@
 """Algebra: what the steps of a program mean in linear space, in log space, and for structural zeros alone."""
 
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Protocol
 
 import numpy as np
 
 from priory.factor import Array
+from priory.model.cores import WORTH_IT, are_two, both
 from priory.model.program import COPY, DIV, MATMUL, MUL, NORM, SUM, Step
 
 _DOUBLE = 8
+# A step done in two halves at once; it exists only bound to a buffer.
+HALVES = 7
 # Terms of a matrix product: up to the first, BLAS stays in one thread; from the second, its threads are worth it.
 _ONE_THREAD = 1 << 18
 _BOTH_CORES = 1 << 25
@@ -168,5 +171,42 @@ def run(calls: Iterable[tuple[Any, ...]], scales: Array) -> None:
             divide(call[1], call[2], call[3])
         elif kind == COPY:
             call[2][...] = call[1]
+        elif kind == HALVES:
+            both(partial(run, [call[1]], scales), partial(run, [call[2]], scales))
         else:
             matmul(call[1], call[2], call[3])
+
+
+def halved(call: tuple[Any, ...]) -> tuple[Any, ...]:
+    """A bound step as two that can be done at once, where it is large enough and has an axis to cut."""
+    kind = call[0]
+    if kind not in (MUL, SUM, COPY, DIV) or call[1].size < WORTH_IT or not are_two():
+        return call
+    if kind != SUM:
+        pieces = [_cut(operand, 0) for operand in call[1:]]
+        return (HALVES, *((kind, *half) for half in zip(*pieces, strict=True)))
+    _, a, summed, out = call
+    kept = [axis for axis in range(a.ndim) if axis not in summed]
+    if not kept:
+        return call
+    first, second = _cut(a, kept[0]), _cut(out, 0)
+    return (HALVES, *((SUM, part, summed, target) for part, target in zip(first, second, strict=True)))
+
+
+def _cut(array: Array, axis: int) -> tuple[Array, Array]:
+    middle = array.shape[axis] // 2
+    at = (slice(None),) * axis
+    return array[(*at, slice(None, middle))], array[(*at, slice(middle, None))]
+
+
+def exponentiated(array: Array) -> None:
+    """exp, in place, on both cores where that pays."""
+    if array.size < WORTH_IT or not are_two():
+        np.exp(array, out=array)
+        return
+    first, second = _cut(array, 0)
+    both(lambda: _exp(first), lambda: _exp(second))
+
+
+def _exp(array: Array) -> None:
+    np.exp(array, out=array)
