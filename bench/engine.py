@@ -16,7 +16,7 @@ from bench.processes import ROOT, Result, Spec, measured, peer_python
 
 PEER = ("mbi", "mbi==2.0.0")
 ORACLES = ("message_passing_hugin", "message_passing_fast")
-TIMEOUT = 900.0
+TIMEOUT = 1800.0
 
 
 def run(quick: bool) -> None:  # noqa: FBT001

@@ -77,20 +77,20 @@ def test_a_thousand_attribute_chain_is_planned_in_milliseconds() -> None:
     best = math.inf
     for _ in range(5):
         planning._planned.cache_clear()
-        start = time.perf_counter()
+        start = time.process_time()
         p = plan(domain, cliques)
-        best = min(best, time.perf_counter() - start)
+        best = min(best, time.process_time() - start)
     assert p.width == 2
-    # The target is 20 ms; a loaded machine gets four times that before we call it a regression.
+    # The target is 20 ms of one core; four times that is a regression on any machine.
     assert best < 0.08
 
 
 def test_a_star_of_a_thousand_attributes_is_planned_in_milliseconds() -> None:
     domain = Domain.of({f"a{i}": 3 for i in range(1001)})
-    start = time.perf_counter()
+    start = time.process_time()
     p = plan(domain, [("a0", f"a{i}") for i in range(1, 1001)])
     assert p.width == 1
-    assert time.perf_counter() - start < 0.5
+    assert time.process_time() - start < 0.5
 
 
 def test_candidates_are_sized_in_a_fraction_of_a_millisecond() -> None:
@@ -99,10 +99,10 @@ def test_candidates_are_sized_in_a_fraction_of_a_millisecond() -> None:
     p = plan(domain, [*pairwise(names), *zip(names, names[7:], strict=False)])
     candidates = list(combinations(names, 3))[:500]
     p.size_with(candidates[0])
-    start = time.perf_counter()
+    start = time.process_time()
     for candidate in candidates:
         p.size_with(candidate)
-    assert (time.perf_counter() - start) / len(candidates) < 4 * 0.2e-3
+    assert (time.process_time() - start) / len(candidates) < 4 * 0.2e-3
 
 
 def test_cutting_a_clique_of_pairs_keeps_the_large_table_unformed() -> None:
@@ -115,7 +115,7 @@ def test_cutting_a_clique_of_pairs_keeps_the_large_table_unformed() -> None:
 def test_plans_print_their_cost() -> None:
     text = str(plan(*chain(5)))
     assert "width 2" in text
-    assert "1,000 cells" in text
+    assert "largest table 1e+03 cells" in text
     assert text.endswith("ms")
 
 
@@ -130,6 +130,14 @@ def test_a_plan_over_the_memory_limit_is_refused_with_the_cliques_to_blame() -> 
     assert caught.value.cells > caught.value.limit
     assert ("a", "b", "c") in caught.value.cliques
     assert ("c", "d") not in caught.value.cliques
+
+
+@pytest.mark.parametrize("count", [20, 130])
+def test_a_hopeless_plan_is_refused_quickly_however_large(count: int) -> None:
+    start = time.process_time()
+    with pytest.raises(SizeError, match="GiB"):
+        plan(*all_pairs(count, 10**4))
+    assert time.process_time() - start < 5
 
 
 def test_more_memory_can_be_allowed() -> None:
@@ -165,7 +173,7 @@ def test_the_forecast_is_within_a_factor_of_ten_of_the_measured_time() -> None:
     oracle(theta)
     times = []
     for _ in range(9):
-        start = time.perf_counter()
+        start = time.process_time()
         oracle(theta)
-        times.append(time.perf_counter() - start)
+        times.append(time.process_time() - start)
     assert 0.1 < plan(domain, cliques).seconds / float(np.median(times)) < 10
