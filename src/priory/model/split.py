@@ -2,7 +2,7 @@
 
 A bag whose factors are all small has Σ_K F(B,K,L) · G(B,K,R) · H(B,L,R) for some cut of its members into B, K, L and R:
 three small tables and a batched product of matrices. Among k attributes of size n with all pairs measured this needs
-tables of about n^(2k/3) cells instead of n^k (the triangle of Nešetřil & Poljak 1985).
+tables of about n^(2k/3) cells instead of n^k, as triangles in a graph are counted by multiplying its matrix by itself.
 """
 
 import math
