@@ -54,7 +54,7 @@ def _dense(count: int) -> Spec:
 
 
 def _draw(found: dict[str, dict[int, Result]]) -> None:
-    """Both pictures side by side, as docs/engine_growth.svg."""
+    """Both pictures side by side, as docs/images/engine_growth.svg."""
     try:
         import altair as alt
     except ImportError:
@@ -87,6 +87,6 @@ def _draw(found: dict[str, dict[int, Result]]) -> None:
             color=alt.Color("model:N", title=None, legend=alt.Legend(orient="bottom")),
         )
     )
-    folder = ROOT / "docs"
-    folder.mkdir(exist_ok=True)
+    folder = ROOT / "docs" / "images"
+    folder.mkdir(parents=True, exist_ok=True)
     (left | right).save(str(folder / "engine_growth.svg"))
