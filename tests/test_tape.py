@@ -71,7 +71,7 @@ def test_the_compiled_kernel_does_what_numpy_does(compiler: tape._Compiler) -> N
 
 def test_no_call_waits_for_the_compiler(compiler: tape._Compiler, monkeypatch: pytest.MonkeyPatch) -> None:
     def slow() -> tape.Kernel:
-        time.sleep(0.5)
+        time.sleep(1.5)
         return tape._read
 
     monkeypatch.setattr(tape, "compiled", slow)
@@ -82,7 +82,7 @@ def test_no_call_waits_for_the_compiler(compiler: tape._Compiler, monkeypatch: p
     start = time.perf_counter()
     call(np.zeros(27 * 18))
     call(np.zeros(27 * 18))
-    assert time.perf_counter() - start < 0.4
+    assert time.perf_counter() - start < 1.2
     assert compiler.state == "compiling"
     assert compiler.wait() is tape._read
     assert compiler.state == "ready"

@@ -11,7 +11,7 @@ import numpy as np
 
 from priory.errors import SizeError
 from priory.factor import Array
-from priory.model.algebra import in_blocks
+from priory.model.algebra import block_of, in_blocks
 
 Axes = tuple[int, ...]
 Table = tuple[Axes, Array]
@@ -91,7 +91,10 @@ def _product(a: Table, b: Table, needed: frozenset[int]) -> Table:
 
 
 def _matmul(x: Array, y: Array) -> Array:
-    out = np.empty((x.shape[0], x.shape[1], y.shape[2]))
+    m, n = x.shape[1], y.shape[2]
+    if block_of(m, x.shape[2], n) == (m, n):
+        return np.asarray(np.matmul(x, y))
+    out = np.empty((x.shape[0], m, n))
     a, b, blocks = in_blocks(x, y, out)
     np.matmul(a, b, out=blocks)
     return out
