@@ -101,6 +101,12 @@ def test_scores_nobody_can_move_are_picked_exactly(size: int) -> None:
         assert choice_within(budget, Fraction(0)).pick(scores) == size - 1
 
 
+@pytest.mark.parametrize("scale", [1e-300, 1e-9])
+def test_no_scale_is_so_small_that_a_warning_tells_of_the_scores(scale: float) -> None:
+    for kind in (NoisyMax, PermuteAndFlip):
+        assert kind(Fraction(scale)).pick(np.arange(20_000)) == 19_999
+
+
 @pytest.mark.parametrize("choice", BOTH)
 def test_a_far_better_candidate_is_always_picked(choice: Choice) -> None:
     for size in (5, 20_000):

@@ -288,6 +288,16 @@ def test_a_changed_line_is_noticed_and_nothing_more_is_spent(book: Ledger, damag
             book.reserve(Budget.zcdp("1/100"), "test")
 
 
+def test_a_damaged_event_is_an_error_of_the_ledger(book: Ledger) -> None:
+    run(book, "1/8", "1/8")
+    connection = sqlite3.connect(book.path or "")
+    connection.execute("UPDATE events SET cost = 'much'")
+    connection.commit()
+    connection.close()
+    with pytest.raises(LedgerError, match="damaged"):
+        book.entries()
+
+
 def test_overwritten_bytes_are_an_error_and_never_more_budget(book: Ledger) -> None:
     assert book.path is not None
     for _ in range(20):
@@ -296,7 +306,9 @@ def test_overwritten_bytes_are_an_error_and_never_more_budget(book: Ledger) -> N
     for start in range(0, len(whole) - 64, 997):
         book.path.write_bytes(whole[:start] + b"\xa5" * 64 + whole[start + 64 :])
         try:
-            left = Ledger.open(book.path).left()
+            again = Ledger.open(book.path)
+            left = again.left()
+            again.entries()
         except LedgerError:
             continue
         assert left == Fraction(1, 10)

@@ -89,7 +89,9 @@ class NoisyMax(Choice):
         behind = scores.max() - scores
         # A little below behind/(scale·log 2), so that rounding never lifts a weight above its level.
         per_level = float(self.scale) * math.log(2) * (1 + 2.0**-40)
-        levels = np.minimum(behind / per_level, _LEVELS).astype(np.int64)
+        # A warning about an overflow would depend on private scores; infinity is right here.
+        with np.errstate(over="ignore"):
+            levels = np.minimum(behind / per_level, _LEVELS).astype(np.int64)
         sizes = [size << (_LEVELS - level) for level, size in enumerate(np.bincount(levels).tolist())]
         ends = list(itertools.accumulate(sizes))
         while True:
@@ -148,7 +150,8 @@ def _coins(behind: Integers, scale: Fraction, bits: Bits, level: int = 0) -> NDA
     """Independent coins that are true with probability exp(−behind/scale)·2^level, exactly."""
     words = np.frombuffer(bits(8 * behind.size), dtype="<u8")
     drawn = words * 2.0**-64
-    chance = np.exp(level * math.log(2) - behind / float(scale))
+    with np.errstate(over="ignore", under="ignore"):
+        chance = np.exp(level * math.log(2) - behind / float(scale))
     coins: NDArray[np.bool_] = (drawn < chance) | (behind == 0)
     for i in np.flatnonzero((np.abs(drawn - chance) < _DOUBT) & (behind > 0)):
         coins[i] = _settle(int(words[i]), int(behind[i]) / scale, level, bits)

@@ -128,8 +128,11 @@ class Gaussian(Noise):
     def variance(self) -> float:
         """The exact variance, a little under scale² where the scale is small."""
         sigma = float(self.scale)
-        if sigma > 4 or sigma == 0:
+        if sigma > 4:
             return sigma**2
+        if sigma < 0.03:
+            # 2·exp(−1/2σ²), which no double can hold.
+            return 0.0
         k = np.arange(-60, 61)
         weights = np.exp(-(k**2) / (2 * sigma**2))
         return float((k**2 * weights).sum() / weights.sum())
