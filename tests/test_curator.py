@@ -88,7 +88,23 @@ def test_overspending_is_refused_and_nothing_is_looked_at() -> None:
     assert ledger.left() == Fraction(3, 8)
 
 
+class Sly(Identity):
+    """It says one thing and answers another."""
+
+    def apply(self, values: Numbers, axis: int) -> Numbers:
+        return 1000 * super().apply(values, axis)
+
+
+class Steep(AbsoluteError):
+    """It claims to be flat."""
+
+    def sensitivity(self, queries: Sequence[Query], neighbours: Neighbours) -> Fraction:
+        return super().sensitivity(queries, neighbours) / 1000
+
+
 BAD_CALLS: list[Any] = [
+    lambda c: c.answer([Query.product(DOMAIN, {"age": Sly()})], [HALF]),
+    lambda c: c.choose([AGE], [np.zeros(4)], Steep(), HALF),
     lambda c: c.answer([AGE], []),
     lambda c: c.answer([AGE], [Budget.pure(1)]),
     lambda c: c.answer([AGE], [Budget.zcdp("1/9", relation="replace-one")]),
