@@ -329,6 +329,17 @@ def test_a_full_disk_is_a_clear_error_and_nothing_is_spent(book: Ledger) -> None
     assert book.left() == before
 
 
+def test_a_full_disk_leaves_no_half_made_ledger(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
+        with pytest.raises(LedgerError, match="cannot be made"):
+            Ledger.create(tmp_path / "a.ledger", TERMS)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_disk_that_fills_up_during_a_run_keeps_the_release_and_the_full_charge(book: Ledger) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     try:

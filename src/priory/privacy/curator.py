@@ -88,7 +88,8 @@ class Curator:
 
     def statement(self, mechanism: str) -> Statement:
         """What is promised about a release made with this curator."""
-        return Statement.of(self.reservation, mechanism, is_private=self._randomness.is_private)
+        # Only the operating system's counts as private, whatever another source says of itself.
+        return Statement.of(self.reservation, mechanism, is_private=type(self._randomness) is OperatingSystem)
 
     def answer(
         self, queries: Sequence[Query], shares: Sequence[Budget], *, noise: NoiseKind | None = None
