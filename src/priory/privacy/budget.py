@@ -118,8 +118,8 @@ class Budget:
     def split(self, shares: Sequence[Number]) -> tuple["Budget", ...]:
         """Parts in proportion to `shares`, which add up to the whole exactly.
 
-        >>> [part.amount for part in Budget.zcdp("1/2").split([1, 1, 2])]
-        [Fraction(1, 8), Fraction(1, 8), Fraction(1, 4)]
+        >>> print(*(part.amount for part in Budget.zcdp("1/2").split([1, 1, 2])))
+        1/8 1/8 1/4
         """
         weights = [positive("shares", share) for share in shares]
         if not weights:
