@@ -1,6 +1,5 @@
 import itertools
 import math
-import os
 from decimal import Decimal, localcontext
 from fractions import Fraction
 
@@ -71,7 +70,7 @@ def test_opendp_picks_by_the_law_that_is_charged(choice: Choice) -> None:
 @pytest.mark.statistical
 @pytest.mark.parametrize("choice", BOTH)
 def test_our_own_picks_follow_the_law_that_is_charged(choice: Choice) -> None:
-    counts = np.bincount([choice._pick_many(SCORES, os.urandom) for _ in range(20_000)], minlength=len(SCORES))
+    counts = np.bincount([choice.pick_by_coins(SCORES) for _ in range(20_000)], minlength=len(SCORES))
     assert p_value(counts, exact_law(choice, SCORES)) > 1e-6
     assert p_value(counts, exact_law(type(choice)(choice.scale * Fraction(9, 10)), SCORES)) < 1e-6
 
@@ -99,6 +98,12 @@ def test_scores_nobody_can_move_are_picked_exactly(size: int) -> None:
     scores = np.arange(size)
     for budget in (Budget.pure(1), Budget.zcdp(1)):
         assert choice_within(budget, Fraction(0)).pick(scores) == size - 1
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-9])
+def test_no_scale_is_so_small_that_a_warning_tells_of_the_scores(scale: float) -> None:
+    for kind in (NoisyMax, PermuteAndFlip):
+        assert kind(Fraction(scale)).pick(np.arange(20_000)) == 19_999
 
 
 @pytest.mark.parametrize("choice", BOTH)
@@ -146,7 +151,7 @@ def test_no_weight_is_above_its_level(behind: list[int], scale: Fraction) -> Non
 def test_scores_spread_over_many_levels_follow_the_law() -> None:
     scores = np.array([0, -3, -7, -12, -40, -3, -5000])
     choice = NoisyMax(Fraction(2))
-    counts = np.bincount([choice._pick_many(scores, os.urandom) for _ in range(20_000)], minlength=len(scores))
+    counts = np.bincount([choice.pick_by_coins(scores) for _ in range(20_000)], minlength=len(scores))
     law = exact_law(choice, scores)
     likely = law > 1e-3
     assert counts[~likely].sum() <= 5

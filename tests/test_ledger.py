@@ -288,6 +288,16 @@ def test_a_changed_line_is_noticed_and_nothing_more_is_spent(book: Ledger, damag
             book.reserve(Budget.zcdp("1/100"), "test")
 
 
+def test_a_damaged_event_is_an_error_of_the_ledger(book: Ledger) -> None:
+    run(book, "1/8", "1/8")
+    connection = sqlite3.connect(book.path or "")
+    connection.execute("UPDATE events SET cost = 'much'")
+    connection.commit()
+    connection.close()
+    with pytest.raises(LedgerError, match="damaged"):
+        book.entries()
+
+
 def test_overwritten_bytes_are_an_error_and_never_more_budget(book: Ledger) -> None:
     assert book.path is not None
     for _ in range(20):
@@ -296,7 +306,9 @@ def test_overwritten_bytes_are_an_error_and_never_more_budget(book: Ledger) -> N
     for start in range(0, len(whole) - 64, 997):
         book.path.write_bytes(whole[:start] + b"\xa5" * 64 + whole[start + 64 :])
         try:
-            left = Ledger.open(book.path).left()
+            again = Ledger.open(book.path)
+            left = again.left()
+            again.entries()
         except LedgerError:
             continue
         assert left == Fraction(1, 10)
@@ -315,6 +327,17 @@ def test_a_full_disk_is_a_clear_error_and_nothing_is_spent(book: Ledger) -> None
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert book.left() == before
+
+
+def test_a_full_disk_leaves_no_half_made_ledger(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
+        with pytest.raises(LedgerError, match="cannot be made"):
+            Ledger.create(tmp_path / "a.ledger", TERMS)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_disk_that_fills_up_during_a_run_keeps_the_release_and_the_full_charge(book: Ledger) -> None:

@@ -224,6 +224,13 @@ def test_a_newer_file_is_refused_with_what_to_do(saved: Path) -> None:
         Release.load(path)
 
 
+@pytest.mark.parametrize("version", [0, -1, "1", 1.5, None])
+def test_a_version_that_is_none_is_refused(saved: Path, version: object) -> None:
+    path = repacked(saved, edit("manifest.json", lambda m: m.update(version=version)), seal=True)
+    with pytest.raises(ReleaseError, match="not a release"):
+        Release.load(path)
+
+
 def test_a_required_section_that_is_unknown_is_refused(saved: Path) -> None:
     def require(manifest: Any) -> None:
         manifest["sections"]["model"]["required"] = True

@@ -61,8 +61,8 @@ class Choice(ABC):
         """What one pick costs: ε where `is_pure`, else ρ."""
 
     @abstractmethod
-    def _pick_many(self, scores: Integers, bits: Bits) -> int:
-        """A pick by the samplers of this module."""
+    def pick_by_coins(self, scores: Integers, bits: Bits = os.urandom) -> int:
+        """A pick by the sampler of this module; `bits(n)` gives n random bytes."""
 
     def pick(self, scores: Integers) -> int:
         """The place of the candidate picked, with randomness from the operating system."""
@@ -70,8 +70,10 @@ class Choice(ABC):
             raise TypeError(f"a choice is made among int64 scores, at least one; got {scores.dtype} {scores.shape}")
         if self.scale == 0:
             return int(scores.argmax())
-        if scores.size > MOST_FOR_OPENDP:
-            return self._pick_many(scores, os.urandom)
+        return self.pick_by_opendp(scores) if scores.size <= MOST_FOR_OPENDP else self.pick_by_coins(scores)
+
+    def pick_by_opendp(self, scores: Integers) -> int:
+        """A pick by OpenDP."""
         return int(_opendp(self.kind, float(self.scale))(scores.tolist()))
 
 
@@ -85,11 +87,13 @@ class NoisyMax(Choice):
         epsilon = self.epsilon(sensitivity)
         return epsilon if is_pure else epsilon**2 / 8
 
-    def _pick_many(self, scores: Integers, bits: Bits) -> int:
+    def pick_by_coins(self, scores: Integers, bits: Bits = os.urandom) -> int:
         behind = scores.max() - scores
         # A little below behind/(scale·log 2), so that rounding never lifts a weight above its level.
         per_level = float(self.scale) * math.log(2) * (1 + 2.0**-40)
-        levels = np.minimum(behind / per_level, _LEVELS).astype(np.int64)
+        # A warning about an overflow would depend on private scores; infinity is right here.
+        with np.errstate(over="ignore"):
+            levels = np.minimum(behind / per_level, _LEVELS).astype(np.int64)
         sizes = [size << (_LEVELS - level) for level, size in enumerate(np.bincount(levels).tolist())]
         ends = list(itertools.accumulate(sizes))
         while True:
@@ -110,7 +114,7 @@ class PermuteAndFlip(Choice):
         epsilon = self.epsilon(sensitivity)
         return epsilon if is_pure else rho_of_pure(epsilon)
 
-    def _pick_many(self, scores: Integers, bits: Bits) -> int:
+    def pick_by_coins(self, scores: Integers, bits: Bits = os.urandom) -> int:
         accepted = np.flatnonzero(_coins(scores.max() - scores, self.scale, bits))
         return int(accepted[_below(accepted.size, bits)])
 
@@ -148,7 +152,8 @@ def _coins(behind: Integers, scale: Fraction, bits: Bits, level: int = 0) -> NDA
     """Independent coins that are true with probability exp(−behind/scale)·2^level, exactly."""
     words = np.frombuffer(bits(8 * behind.size), dtype="<u8")
     drawn = words * 2.0**-64
-    chance = np.exp(level * math.log(2) - behind / float(scale))
+    with np.errstate(over="ignore", under="ignore"):
+        chance = np.exp(level * math.log(2) - behind / float(scale))
     coins: NDArray[np.bool_] = (drawn < chance) | (behind == 0)
     for i in np.flatnonzero((np.abs(drawn - chance) < _DOUBT) & (behind > 0)):
         coins[i] = _settle(int(words[i]), int(behind[i]) / scale, level, bits)

@@ -30,6 +30,7 @@ from priory.privacy.book import (
     check_terms,
     connect,
     now,
+    read_events,
     read_rows,
     read_terms,
     write_new,
@@ -139,11 +140,7 @@ class Ledger:
         """Every line of the book, in order."""
         with self._transaction() as connection:
             rows = read_rows(connection, self._secret)
-            paid: dict[int, list[Event]] = {}
-            for reservation, kind, what, cost in connection.execute(
-                "SELECT reservation, kind, what, cost FROM events ORDER BY reservation, number"
-            ):
-                paid.setdefault(reservation, []).append(Event(kind, what, Fraction(cost)))
+            paid = read_events(connection)
         return tuple(row.entry(tuple(paid.get(row.number, ()))) for row in rows)
 
     def price(self, budget: Budget) -> Fraction:

@@ -126,6 +126,8 @@ def _checked_manifest(archive: zipfile.ZipFile, known: frozenset[str]) -> dict[s
     manifest: dict[str, Any] = json.loads(data)
     if manifest["format"] != FORMAT:
         raise ValueError("another format")
+    if not isinstance(manifest["version"], int) or manifest["version"] < 1:
+        raise ValueError("no version")
     if manifest["version"] > VERSION:
         raise ReleaseError(
             f"the release has format version {manifest['version']}; this priory reads up to {VERSION}: upgrade priory"
