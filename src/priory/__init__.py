@@ -9,6 +9,9 @@ from priory.errors import PrioryError
 from priory.factor import Factor
 from priory.measure import measure
 from priory.mechanisms.fit import fit
+from priory.model.bases import Mixture, Product, PublicRows, Uniform
+from priory.model.model import Model
+from priory.model.plan import plan
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
 from priory.privacy.explain import explain
@@ -32,11 +35,15 @@ __all__ = [
     "Matrix",
     "Mean",
     "Measurement",
+    "Mixture",
+    "Model",
     "Moments",
     "Part",
     "Point",
     "Prefix",
     "PrioryError",
+    "Product",
+    "PublicRows",
     "Query",
     "Range",
     "Recode",
@@ -48,11 +55,13 @@ __all__ = [
     "Source",
     "Table",
     "Total",
+    "Uniform",
     "Workload",
     "explain",
     "fit",
     "load",
     "measure",
     "open_source",
+    "plan",
     "sensitivity",
 ]
