@@ -14,6 +14,7 @@ Number = int | float | str | Decimal | Fraction
 
 # Beyond these no float comes near the number any more, and no budget is meant.
 SMALLEST, LARGEST = Fraction(1, 10**300), Fraction(10**300)
+MOST_DIGITS = 1000
 
 
 class Currency(StrEnum):
@@ -153,8 +154,15 @@ def exact(name: str, value: Number) -> Fraction:
     """
     if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal | Fraction):
         raise OptionError(name, f"a number is needed; got {value!r}")
+    if isinstance(value, Fraction):
+        return value
     try:
-        return value if isinstance(value, Fraction) else Fraction(str(value).strip())
+        text = str(value).strip()
+        # Fraction would write out all the zeros of 1e999999999.
+        _, _, exponent = text.lower().partition("e")
+        if exponent and abs(int(exponent)) > MOST_DIGITS:
+            raise OptionError(name, f"a number of at most {MOST_DIGITS} digits is needed; got {text}")
+        return Fraction(text)
     except (ValueError, ZeroDivisionError):
         raise OptionError(name, f"a finite number is needed; got {value!r}") from None
 

@@ -76,7 +76,7 @@ class Release:
             return _decoded(sections)
         except ReleaseError:
             raise
-        except (PrioryError, KeyError, TypeError, ValueError, AttributeError, RecursionError, ZeroDivisionError):
+        except (PrioryError, KeyError, TypeError, ValueError, AttributeError, RecursionError, ArithmeticError):
             raise ReleaseError(f"{path} is damaged: its parts do not fit together") from None
 
     def __str__(self) -> str:
