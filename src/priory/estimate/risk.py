@@ -1,0 +1,119 @@
+"""Risk: the error of a fit, estimated without knowing the truth.
+
+With z a fresh standard normal vector, y + γσz and y − σz/γ are independent if the noise is Gaussian (fission
+[Leiner et al. 2023]), so a fit to the first can be checked on the second. Taking from that check what does not depend
+on the fit, and using the fit F(y) as a control variate, leaves Stein's estimate of Σ((F(y) − truth)/σ)² with its
+divergence taken along one random direction:
+
+    Σ ((y − F(y))/σ)² − 1 + (2/γ) z·(F(y + γσz) − F(y))/σ.
+
+It speaks of the fit to y, not of a fit to noisier data, so the point it prefers needs no carrying over. z is taken as
+random signs, which leave the least variance. Where the total N = w·y is estimated too, it adds Σ w·F/N = 1 to the
+divergence of any fit with that total; so both fits share one N, and the 1 is added. All this is post-processing and
+costs no privacy.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from priory.estimate.dual import Dual, Multipliers, evidence_of, solved
+from priory.estimate.problem import Problem, Solver, State
+from priory.factor import Array
+
+# γ: large enough that fits differ by more than the solver's accuracy, small enough that they are nearly linear in it.
+SPLIT = 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """The same solver on y and on y + γσz, in step.
+
+    Attributes:
+        mine: the state on y.
+        other: the state on y + γσz.
+        fitted: the answers of the first, in standard deviations.
+        error: the estimated sum of their squared errors, in units of the noise variance.
+        freedom: the estimated divergence, the degrees of freedom that the fit has used.
+    """
+
+    mine: State
+    other: State
+    fitted: Array
+    error: float
+    freedom: float
+
+    @property
+    def calls(self) -> int:
+        """Oracle calls of both."""
+        return self.mine.calls + self.other.calls
+
+    def is_better_than(self, start: "Pair") -> bool:
+        """Whether the estimated gain over `start` exceeds its own standard error.
+
+        With F the fit here and F₀ the one there, the gain contains 2⟨F − F₀, noise⟩, of deviation 2‖F − F₀‖, and a
+        divergence taken along one direction, of variance no more than about eight times itself. Gains below one unit of
+        noise are not worth the emptier cells of a colder point.
+        """
+        gain = start.error - self.error
+        moved = float(np.sum((self.fitted - start.fitted) ** 2))
+        freedom = max(0.0, self.freedom - start.freedom)
+        return gain > float(np.sqrt(1 + 4 * moved + 8 * freedom))
+
+
+@dataclass(frozen=True, eq=False)
+class Race:
+    """A solver, the problem with y, the problem with y + γσz, and z.
+
+    Attributes:
+        solver: the solver.
+        mine: the problem with y.
+        other: the problem with y + γσz.
+        normals: z.
+        has_total: whether the total was estimated from y.
+    """
+
+    solver: Solver
+    mine: Problem
+    other: Problem
+    normals: Array
+    has_total: bool
+
+    def pair(self, mine: State, other: State) -> Pair:
+        """Both states, with the estimated errors of the first."""
+        evidence = evidence_of(self.mine)
+        fitted = evidence.predicted(mine.marginals) / evidence.stddevs
+        moved = evidence.predicted(other.marginals) / evidence.stddevs - fitted
+        misfit = evidence.values / evidence.stddevs - fitted
+        freedom = float(self.normals @ moved) / SPLIT + self.has_total
+        return Pair(mine, other, fitted, float(misfit @ misfit) - evidence.size + 2 * freedom, freedom)
+
+    def start(self, mine: Array | None = None, other: Array | None = None) -> Pair:
+        """Both solvers at their first guess."""
+        return self.pair(self.solver.init(self.mine, mine), self.solver.init(self.other, other))
+
+    def step(self, pair: Pair) -> Pair:
+        """Both solvers one step on."""
+        if isinstance(self.solver, Dual):
+            return self._step_together(self.solver, pair)
+        return self.pair(self.solver.step(self.mine, pair.mine), self.solver.step(self.other, pair.other))
+
+    def _step_together(self, solver: Dual, pair: Pair) -> Pair:
+        """At one temperature; the second solution lies close to the first, and the search for it begins there."""
+        mine = solver.step(self.mine, pair.mine)
+        carry: Multipliers = mine.carry
+        center: Array = pair.other.carry.alpha
+        start = center + carry.alpha - pair.mine.carry.alpha
+        alpha, marginals, calls = solved(
+            self.other, center, near=mine.marginals, temperature=carry.temperature, settings=solver, start=start
+        )
+        other = replace(
+            pair.other,
+            theta=evidence_of(self.other).adjoint(alpha),
+            marginals=marginals,
+            value=self.other.loss(marginals)[0],
+            iteration=mine.iteration,
+            calls=pair.other.calls + calls,
+            carry=replace(carry, alpha=alpha),
+        )
+        return self.pair(mine, other)
