@@ -6,9 +6,11 @@ from typing import Protocol
 
 from priory.domain import Domain
 from priory.errors import OptionError
+from priory.mechanisms.hdmm import HDMM
 from priory.mechanisms.independent import Independent
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
+from priory.queries.workload import Workload
 from priory.release import Release
 
 
@@ -45,9 +47,17 @@ class Registered:
         return cls(type(mechanism).__name__.lower(), "", lambda _: mechanism)
 
 
+def pairs(domain: Domain) -> Workload:
+    """What a mechanism aims at unless told: all marginals of two attributes, or of the one there is."""
+    return Workload.marginals(domain, min(2, len(domain)))
+
+
 MECHANISMS: dict[str, Registered] = {
     entry.name: entry
-    for entry in (Registered("independent", "all one-way marginals, equally noisy", lambda _: Independent()),)
+    for entry in (
+        Registered("independent", "all one-way marginals, equally noisy", lambda _: Independent()),
+        Registered("hdmm", "the queries that answer a workload with the least noise", lambda d: HDMM(pairs(d))),
+    )
 }
 
 
