@@ -8,6 +8,7 @@ from priory.domain import Domain
 from priory.errors import OptionError
 from priory.mechanisms.hdmm import HDMM
 from priory.mechanisms.independent import Independent
+from priory.mechanisms.privbayes import PrivBayes
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
 from priory.queries.workload import Workload
@@ -57,6 +58,7 @@ MECHANISMS: dict[str, Registered] = {
     for entry in (
         Registered("independent", "all one-way marginals, equally noisy", lambda _: Independent()),
         Registered("hdmm", "the queries that answer a workload with the least noise", lambda d: HDMM(pairs(d))),
+        Registered("privbayes", "a Bayesian network and its families", lambda _: PrivBayes()),
     )
 }
 

@@ -1,5 +1,6 @@
 """Total: the number of rows a mechanism reckons with, public or paid for."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -41,3 +42,9 @@ def counted(curator: Curator, budget: Budget, share: Fraction = SHARE) -> Counte
         return Counted(Measurement.of(everyone, np.array(public), 0.0), budget.worth(budget.amount))
     [measurement] = measure(curator, [everyone], budget.part(share))
     return Counted(measurement, budget.part(1 - share))
+
+
+def released_total(measurements: Sequence[Measurement]) -> float:
+    """The number of rows that a release made with `counted` says there are, at least 1."""
+    [measurement] = [m for m in measurements if not m.query.clique]
+    return max(1.0, float(measurement.values))

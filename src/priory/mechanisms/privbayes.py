@@ -1,0 +1,179 @@
+"""PrivBayes: a Bayesian network chosen privately, its families measured, and rows drawn along it."""
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from priory.domain import Clique, Domain
+from priory.errors import OptionError
+from priory.factor import Array
+from priory.measure import measure
+from priory.mechanisms.total import counted, released_total
+from priory.model.bases import PublicRows
+from priory.model.model import Model
+from priory.privacy.budget import Budget
+from priory.privacy.curator import Curator
+from priory.privacy.measurement import Measurement
+from priory.privacy.noise import Laplace, noise_within
+from priory.privacy.scores import Dependence
+from priory.queries.query import Query
+from priory.queries.sensitivity import sensitivity
+from priory.release import Release
+
+# A family has no more cells than this, however large the budget.
+LARGEST_FAMILY = 10**6
+
+Family = tuple[str, Clique]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivBayes:
+    """PrivBayes with the L1 score [Zhang, Cormode, Procopiuc, Srivastava & Xiao 2017].
+
+    Half of the budget picks the parents of each attribute, half measures the families in equal shares. The release
+    holds the families in the order of the network: each brings one new attribute, the child.
+
+    Attributes:
+        usefulness: θ: the average count of a family's cells is at least θ times their average noise.
+        structure: the share of the budget that picks parents.
+        candidates: how many families are compared at most in a step; beyond that parent sets are drawn by `seed`.
+        seed: for the first attribute and for parent sets; it protects nobody.
+    """
+
+    usefulness: float = 4.0
+    structure: Fraction = Fraction(1, 2)
+    candidates: int = 1000
+    seed: int = 0
+
+    def run(self, curator: Curator, budget: Budget) -> Release:
+        """Pick a network, then measure its families."""
+        if not self.usefulness > 0 or self.candidates < 1 or not 0 < self.structure < 1:
+            raise OptionError("PrivBayes", f"usefulness and candidates are above 0, structure is a share; got {self}")
+        count = counted(curator, budget)
+        learning, measuring = count.rest.split([self.structure, 1 - self.structure])
+        most_cells = useful_cells(count.total, measuring.part(Fraction(1, len(curator.domain))), self.usefulness)
+        families, spent = self._network(curator, learning, most_cells)
+        queries = [Query.marginal(curator.domain, (child, *parents)) for child, parents in families]
+        # What was not needed to pick parents, because nothing could have any, makes the families less noisy.
+        measurements = measure(curator, queries, measuring.worth(count.rest.amount - spent))
+        return Release(curator.domain, (count.measurement, *measurements), curator.statement("privbayes"))
+
+    def _network(self, curator: Curator, learning: Budget, most_cells: float) -> tuple[list[Family], Fraction]:
+        """The families in order, and what picking them cost."""
+        domain, rng = curator.domain, np.random.default_rng(self.seed)
+        first = domain.attributes[int(rng.integers(len(domain)))]
+        families: list[Family] = [(first, ())]
+        spent = Fraction(0)
+        for share in learning.split([1] * (len(domain) - 1)) if len(domain) > 1 else ():
+            options = self._options(domain, [child for child, _ in families], most_cells, rng)
+            if any(parents for _, parents in options):
+                queries = [Query.marginal(domain, (child, *parents)) for child, parents in options]
+                [pick] = curator.choose(queries, [], Dependence(tuple(child for child, _ in options)), share)
+                families.append(options[pick.query])
+                spent += share.amount
+            else:
+                families.append(options[0])
+        return families, spent
+
+    def _options(
+        self, domain: Domain, chosen: Sequence[str], most_cells: float, rng: np.random.Generator
+    ) -> list[Family]:
+        """Every new attribute with every largest set of parents that is still useful, or as many as are compared."""
+        children = [name for name in domain if name not in chosen]
+        each = max(1, self.candidates // len(children))
+        return [
+            (child, parents)
+            for child in children
+            for parents in parent_sets(domain.project(chosen), most_cells / domain[child], each, rng)
+        ]
+
+
+def useful_cells(total: float, share: Budget, usefulness: float) -> float:
+    """How many cells a family may have: total/(θ·average noise), which is nε₂/(2dθ) for Laplace and replace-one."""
+    anything = Query.marginal(Domain.of({"child": 2}), "child")
+    noise = noise_within(share, sensitivity(anything, share.relation, share.max_rows))
+    average = float(noise.scale) * (1.0 if isinstance(noise, Laplace) else math.sqrt(2 / math.pi))
+    return min(total / (usefulness * average), LARGEST_FAMILY)
+
+
+def parent_sets(chosen: Domain, room: float, most: int, rng: np.random.Generator) -> list[Clique]:
+    """The largest sets of attributes with at most `room` cells: all of them, or `most` drawn at random."""
+    smallest = sorted(size for size in chosen.shape if size > 1)
+    deepest = sum(cells <= room for cells in itertools.accumulate(smallest, lambda a, b: a * b))
+    if sum(math.comb(len(chosen), k) for k in range(deepest + 1)) <= 20 * most:
+        found = list(_maximal(chosen, chosen.attributes, room))
+    else:
+        found = [_grown(chosen, room, rng) for _ in range(2 * most)]
+    distinct = list(dict.fromkeys(chosen.clique(parents) for parents in found))
+    return distinct[:most]
+
+
+def _maximal(domain: Domain, names: Clique, room: float) -> Iterator[Clique]:
+    """Every set that fits and to which nothing can be added."""
+
+    def grow(parents: Clique, rest: Clique, cells: int) -> Iterator[Clique]:
+        fitting = [name for name in names if name not in parents and cells * domain[name] <= room]
+        if not fitting:
+            yield parents
+        for i, name in enumerate(rest):
+            if cells * domain[name] <= room:
+                yield from grow((*parents, name), rest[i + 1 :], cells * domain[name])
+
+    return grow((), names, 1)
+
+
+def _grown(domain: Domain, room: float, rng: np.random.Generator) -> Clique:
+    parents: list[str] = []
+    cells = 1
+    for i in rng.permutation(len(domain)):
+        if cells * domain.shape[i] <= room:
+            parents.append(domain.attributes[i])
+            cells *= domain.shape[i]
+    return tuple(parents)
+
+
+def network_model(release: Release, *, seed: int | np.random.Generator | None = None) -> Model:
+    """PrivBayes' own estimate: as many rows as there are, drawn along the network from clipped conditionals."""
+    total = released_total(release.measurements)
+    families = [m for m in release.measurements if m.query.clique]
+    rows = network_rows(release.domain, families, max(1, round(total)), np.random.default_rng(seed))
+    return Model(PublicRows(rows, release.domain), {}, total)
+
+
+def network_rows(
+    domain: Domain, families: Sequence[Measurement], n: int, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """`n` rows, an attribute at a time: each family has one that is not drawn yet, given those that are."""
+    rows = np.zeros((n, len(domain)), dtype=np.int64)
+    drawn: set[str] = set()
+    for measurement in families:
+        clique = measurement.query.clique
+        [child] = [name for name in clique if name not in drawn]
+        parents = tuple(name for name in clique if name != child)
+        axis = measurement.query.domain.axis[child]
+        chances = conditional(np.moveaxis(np.asarray(measurement.values, dtype=np.float64), axis, -1))
+        shape = chances.shape[:-1]
+        group = np.zeros(n, dtype=np.int64)
+        for name, size in zip(parents, shape, strict=True):
+            group = group * size + rows[:, domain.axis[name]]
+        # Cumulative chances of group g, moved up by g, are one ascending list over all groups.
+        steps = chances.reshape(-1, domain[child]).cumsum(axis=1)
+        steps[:, -1] = 1.0
+        ladder = (steps + np.arange(len(steps))[:, None]).ravel()
+        place = np.searchsorted(ladder, group + rng.random(n), side="right")
+        rows[:, domain.axis[child]] = np.minimum(place - group * domain[child], domain[child] - 1)
+        drawn.add(child)
+    return rows
+
+
+def conditional(counts: Array) -> Array:
+    """Chances along the last axis: negative counts are 0, and where nothing is left all values are alike."""
+    clipped = np.maximum(counts, 0.0)
+    mass = clipped.sum(axis=-1, keepdims=True)
+    uniform = np.full(counts.shape, 1 / counts.shape[-1])
+    return np.asarray(np.divide(clipped, mass, out=uniform, where=mass > 0))
