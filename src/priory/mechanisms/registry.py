@@ -8,6 +8,7 @@ from priory.domain import Domain
 from priory.errors import OptionError
 from priory.mechanisms.hdmm import HDMM
 from priory.mechanisms.independent import Independent
+from priory.mechanisms.mwem import MWEM, MultiplicativeWeights
 from priory.mechanisms.privbayes import PrivBayes
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
@@ -58,6 +59,7 @@ MECHANISMS: dict[str, Registered] = {
     for entry in (
         Registered("independent", "all one-way marginals, equally noisy", lambda _: Independent()),
         Registered("hdmm", "the queries that answer a workload with the least noise", lambda d: HDMM(pairs(d))),
+        Registered("mwem", "the worst answers, on explicit tables", lambda d: MWEM(pairs(d), MultiplicativeWeights())),
         Registered("privbayes", "a Bayesian network and its families", lambda _: PrivBayes()),
     )
 }

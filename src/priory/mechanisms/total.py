@@ -46,5 +46,4 @@ def counted(curator: Curator, budget: Budget, share: Fraction = SHARE) -> Counte
 
 def released_total(measurements: Sequence[Measurement]) -> float:
     """The number of rows that a release made with `counted` says there are, at least 1."""
-    [measurement] = [m for m in measurements if not m.query.clique]
-    return max(1.0, float(measurement.values))
+    return max(1.0, float(next(m.values for m in measurements if not m.query.clique)))
