@@ -6,6 +6,7 @@ from typing import Protocol
 
 from priory.domain import Domain
 from priory.errors import OptionError
+from priory.mechanisms.dualquery import DualQuery
 from priory.mechanisms.hdmm import HDMM
 from priory.mechanisms.independent import Independent
 from priory.mechanisms.mwem import MWEM, MultiplicativeWeights
@@ -58,6 +59,7 @@ MECHANISMS: dict[str, Registered] = {
     entry.name: entry
     for entry in (
         Registered("independent", "all one-way marginals, equally noisy", lambda _: Independent()),
+        Registered("dualquery", "a game of sampled queries and records", lambda d: DualQuery(pairs(d))),
         Registered("hdmm", "the queries that answer a workload with the least noise", lambda d: HDMM(pairs(d))),
         Registered("mwem", "the worst answers, on explicit tables", lambda d: MWEM(pairs(d), MultiplicativeWeights())),
         Registered("privbayes", "a Bayesian network and its families", lambda _: PrivBayes()),

@@ -19,11 +19,12 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from priory.errors import OptionError
 from priory.privacy.accounting import rho_of_pure
 from priory.privacy.budget import Budget
 from priory.privacy.noise import Bits, Integers, double_up, root_up
@@ -103,12 +104,22 @@ class PermuteAndFlip(Choice):
         return int(accepted[_uniform(accepted.size, 1, bits)[0]])
 
 
-def choice_within(share: Budget, sensitivity: Fraction) -> Choice:
-    """The sharpest pick whose cost is at most `share`: permute-and-flip if pure, else the exponential mechanism."""
+ChoiceKind = Literal["noisy-max", "permute-and-flip"]
+
+
+def choice_within(share: Budget, sensitivity: Fraction, kind: ChoiceKind | None = None) -> Choice:
+    """The sharpest pick of `kind` whose cost is at most `share`.
+
+    Unless told it is permute-and-flip if pure, else the exponential mechanism: the better one at the same cost.
+    """
+    chosen = kind or ("permute-and-flip" if share.is_pure else "noisy-max")
+    if chosen not in ("noisy-max", "permute-and-flip"):
+        raise OptionError("choice", f"{kind!r} is neither 'noisy-max' nor 'permute-and-flip'")
+    made = NoisyMax if chosen == "noisy-max" else PermuteAndFlip
     if share.is_pure:
-        return PermuteAndFlip(double_up(2 * sensitivity / share.amount))
-    # ρ = ε²/8 and ε = 2Δ/scale, so the squared scale is Δ²/2ρ.
-    return NoisyMax(root_up(sensitivity**2 / (2 * share.amount)))
+        return made(double_up(2 * sensitivity / share.amount))
+    # ε = 2Δ/scale, and ρ is ε²/8 for the one and ε²/2 for the other, so the squared scale is Δ²/2ρ or 2Δ²/ρ.
+    return made(root_up(sensitivity**2 * (Fraction(1, 2) if made is NoisyMax else 2) / share.amount))
 
 
 @lru_cache(maxsize=64)
