@@ -11,8 +11,9 @@ from priory.domain import Domain
 from priory.errors import DomainError, OptionError, ReleaseError
 from priory.factor import Array, Factor
 from priory.mechanisms.data_player import Term, best_record
-from priory.mechanisms.dualquery import SECTION, DualQuery, answers, records_model, rounds_of
+from priory.mechanisms.dualquery import DualQuery
 from priory.mechanisms.dualquery_loss import SampleLoss
+from priory.mechanisms.game import SECTION, answers, records_model, rounds_of
 from priory.mechanisms.independent import Independent
 from priory.privacy.budget import Budget
 from priory.privacy.choice import NoisyMax

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 from houses import DOMAIN, Rows, curated
 from priory.domain import Domain
 from priory.errors import DomainError, OptionError, SizeError
-from priory.mechanisms.mwem import MWEM, MultiplicativeWeights, components
+from priory.mechanisms.multiplicative_weights import MultiplicativeWeights, components
+from priory.mechanisms.mwem import MWEM
 from priory.model.bases import Uniform
 from priory.model.model import Model
 from priory.privacy.budget import Budget

@@ -1,42 +1,20 @@
 """DualQuery: a game in which queries are sampled privately and records are found that avoid them."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from priory.domain import Domain
-from priory.errors import OptionError, ReleaseError
-from priory.factor import Array
+from priory.errors import OptionError
 from priory.mechanisms.data_player import Term, best_record
-from priory.mechanisms.total import counted, released_total
-from priory.model.bases import PublicRows
-from priory.model.model import Model
+from priory.mechanisms.game import SECTION, Round, answers, encoded
+from priory.mechanisms.total import counted
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
 from priory.privacy.scores import Payoff, Pick
-from priory.queries.query import Query
 from priory.queries.workload import Workload
 from priory.release import Release
-from priory.release.archive import json_bytes
-
-SECTION = "dualquery"
-
-
-@dataclass(frozen=True)
-class Round:
-    """What happened in a round: queries were sampled, and a record was found for them.
-
-    Attributes:
-        picks: the queries, as places in the workload; a complement counts the rows that its query does not.
-        row: the record, one code for each attribute.
-        sharpness: the picks were drawn with chances ∝ exp(sharpness·payoff); 0 where all were alike.
-    """
-
-    picks: tuple[Pick, ...]
-    row: tuple[int, ...]
-    sharpness: float
 
 
 @dataclass(frozen=True)
@@ -85,7 +63,7 @@ class DualQuery:
             )
             game.append(_round(workload, curator.domain, picks, self._sharpness(share, t), rng))
         release = Release(curator.domain, (count.measurement,), curator.statement("dualquery"))
-        return release.with_section(SECTION, {"rounds.json": _encoded(game)})
+        return release.with_section(SECTION, {"rounds.json": encoded(game)})
 
     def _checked(self, domain: Domain) -> Workload:
         if not all(part.is_counting for query in self.workload for part in query.parts):
@@ -123,39 +101,6 @@ class DualQuery:
         )
 
 
-def records_model(release: Release) -> Model:
-    """DualQuery's own estimate: the records, all alike."""
-    rows = np.array([played.row for played in rounds_of(release)], dtype=np.int64)
-    return Model(PublicRows(rows, release.domain), {}, released_total(release.measurements))
-
-
-def rounds_of(release: Release) -> tuple[Round, ...]:
-    """The game that a release holds.
-
-    Raises:
-        ReleaseError: it holds none.
-    """
-    if SECTION not in release.sections:
-        raise ReleaseError("the release was not made by DualQuery")
-    found = json.loads(release.sections[SECTION]["rounds.json"])
-    return tuple(
-        Round(
-            tuple(Pick(q, c, is_complement=bool(n)) for q, c, n in held["picks"]), tuple(held["row"]), held["sharpness"]
-        )
-        for held in found
-    )
-
-
-def answers(query: Query, row: Sequence[int], domain: Domain) -> Array:
-    """What a query answers on one record."""
-    table = np.ones(())
-    for name, part in zip(query.clique, query.parts, strict=True):
-        here = np.zeros(domain[name])
-        here[row[domain.axis[name]]] = 1.0
-        table = np.multiply.outer(table, part.apply(here, 0))
-    return np.asarray(table, dtype=np.float64)
-
-
 def _round(
     workload: Workload, domain: Domain, picks: Sequence[Pick], sharpness: float, rng: np.random.Generator
 ) -> Round:
@@ -164,16 +109,3 @@ def _round(
         Term(workload.queries[pick.query].row(pick.cell or 0), 1.0 if pick.is_complement else -1.0) for pick in picks
     ]
     return Round(tuple(picks), tuple(best_record(domain, terms, rng).tolist()), sharpness)
-
-
-def _encoded(game: Sequence[Round]) -> bytes:
-    return json_bytes(
-        [
-            {
-                "picks": [[pick.query, pick.cell, int(pick.is_complement)] for pick in played.picks],
-                "row": list(played.row),
-                "sharpness": played.sharpness,
-            }
-            for played in game
-        ]
-    )

@@ -7,7 +7,7 @@ import numpy as np
 
 from priory.domain import Clique, Domain
 from priory.factor import Array, Factor
-from priory.mechanisms.dualquery import Round, answers
+from priory.mechanisms.game import Round, answers
 from priory.queries.workload import Workload
 
 

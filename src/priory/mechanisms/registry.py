@@ -9,7 +9,8 @@ from priory.errors import OptionError
 from priory.mechanisms.dualquery import DualQuery
 from priory.mechanisms.hdmm import HDMM
 from priory.mechanisms.independent import Independent
-from priory.mechanisms.mwem import MWEM, MultiplicativeWeights
+from priory.mechanisms.multiplicative_weights import MultiplicativeWeights
+from priory.mechanisms.mwem import MWEM
 from priory.mechanisms.privbayes import PrivBayes
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
