@@ -97,7 +97,7 @@ class LeastSquares:
         from scipy.sparse.linalg import LinearOperator, lsmr
 
         rows = sum(m.query.rows for m in self.measurements)
-        operator = LinearOperator((rows, self.domain.size), matvec=self._forward, rmatvec=self._backward, dtype=float)
+        operator = LinearOperator((rows, self.domain.size), matvec=self.forward, rmatvec=self.adjoint, dtype=float)
         weighted = [np.asarray(m.values, dtype=np.float64).ravel() / m.stddev for m in self.measurements]
         x = lsmr(operator, np.concatenate(weighted), atol=1e-10, btol=1e-10, maxiter=1000)[0]
         return Factor(self.domain, np.asarray(x).reshape(self.domain.shape))
@@ -106,12 +106,14 @@ class LeastSquares:
         """The answers to a query."""
         return np.asarray(query(self.vector.project(query.clique).values))
 
-    def _forward(self, x: Array) -> Array:
+    def forward(self, x: Array) -> Array:
+        """Every answer on a full vector, divided by its standard deviation."""
         table = Factor(self.domain, x.reshape(self.domain.shape))
         answers = [m.query(table.project(m.query.clique).values) / m.stddev for m in self.measurements]
         return np.concatenate([np.ravel(answer) for answer in answers])
 
-    def _backward(self, y: Array) -> Array:
+    def adjoint(self, y: Array) -> Array:
+        """The transpose of `forward`."""
         x = np.zeros(self.domain.shape)
         ends = np.cumsum([m.query.rows for m in self.measurements])
         for m, piece in zip(self.measurements, np.split(y, ends[:-1]), strict=True):

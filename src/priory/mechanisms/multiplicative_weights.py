@@ -15,8 +15,8 @@ from priory.model.model import Model
 from priory.privacy.measurement import Measurement
 from priory.queries.sensitivity import entry_range
 
-# Full tables of up to this many cells: 256 MiB, and seconds a round.
-MOST_CELLS = 2**25
+# Tables of up to this many cells: 32 MiB, and a twentieth of a second for each of the hundreds of steps.
+MOST_CELLS = 2**22
 
 
 @dataclass(frozen=True, kw_only=True)
