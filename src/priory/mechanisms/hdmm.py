@@ -11,6 +11,7 @@ from priory.errors import OptionError, SizeError
 from priory.factor import Array, Factor
 from priory.measure import measure
 from priory.mechanisms.strategies import Strategy, union_strategy
+from priory.mechanisms.total import public_count
 from priory.mechanisms.weighted_marginals import marginals_strategy
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
@@ -47,7 +48,7 @@ class HDMM:
         self.workload.checked(curator.domain)
         strategy = self.strategy(is_pure=budget.is_pure)
         measurements = measure(curator, strategy.queries, budget, shares=strategy.shares)
-        return Release(curator.domain, tuple(measurements), curator.statement("hdmm"))
+        return Release(curator.domain, (*public_count(curator), *measurements), curator.statement("hdmm"))
 
     def strategy(self, *, is_pure: bool) -> Strategy:
         """What will be asked; it depends on the workload alone."""
@@ -69,7 +70,7 @@ class LeastSquares:
 
     Attributes:
         domain: the attributes.
-        measurements: the noisy answers.
+        measurements: the noisy answers; those without noise are left out.
     """
 
     domain: Domain
@@ -89,7 +90,7 @@ class LeastSquares:
                 cells=domain.size,
                 limit=most_cells,
             )
-        return cls(domain, measurements)
+        return cls(domain, tuple(m for m in measurements if m.stddev > 0))
 
     @cached_property
     def vector(self) -> Factor:

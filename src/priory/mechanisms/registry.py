@@ -7,6 +7,7 @@ from typing import Protocol
 from priory.domain import Domain
 from priory.errors import OptionError
 from priory.mechanisms.dualquery import DualQuery
+from priory.mechanisms.graphical import Graphical
 from priory.mechanisms.hdmm import HDMM
 from priory.mechanisms.independent import Independent
 from priory.mechanisms.multiplicative_weights import MultiplicativeWeights
@@ -63,6 +64,7 @@ MECHANISMS: dict[str, Registered] = {
         Registered("dualquery", "a game of sampled queries and records", lambda d: DualQuery(pairs(d))),
         Registered("hdmm", "the queries that answer a workload with the least noise", lambda d: HDMM(pairs(d))),
         Registered("mwem", "the worst answers, on explicit tables", lambda d: MWEM(pairs(d), MultiplicativeWeights())),
+        Registered("mwem+pgm", "the worst answers, on a graphical model", lambda d: MWEM(pairs(d), Graphical())),
         Registered("privbayes", "a Bayesian network and its families", lambda _: PrivBayes()),
     )
 }

@@ -36,12 +36,17 @@ class Counted:
 
 def counted(curator: Curator, budget: Budget, share: Fraction = SHARE) -> Counted:
     """The number of rows: as it is under replace-one with a row a person, else for `share` of the budget."""
-    everyone = Query.marginal(curator.domain, ())
-    public = curator.public_total
-    if public is not None:
-        return Counted(Measurement.of(everyone, np.array(public), 0.0), budget.worth(budget.amount))
-    [measurement] = measure(curator, [everyone], budget.part(share))
+    for measurement in public_count(curator):
+        return Counted(measurement, budget.worth(budget.amount))
+    [measurement] = measure(curator, [Query.marginal(curator.domain, ())], budget.part(share))
     return Counted(measurement, budget.part(1 - share))
+
+
+def public_count(curator: Curator) -> tuple[Measurement, ...]:
+    """The number of rows as a measurement without noise, where it is public."""
+    public = curator.public_total
+    everyone = Query.marginal(curator.domain, ())
+    return () if public is None else (Measurement.of(everyone, np.array(public), 0.0),)
 
 
 def released_total(measurements: Sequence[Measurement]) -> float:
