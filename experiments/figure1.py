@@ -8,7 +8,7 @@ import argparse
 from collections.abc import Sequence
 from statistics import median
 
-from experiments.private_pgm import FILES, RESULTS, Results, arms, experiment, progress, run
+from experiments.private_pgm import FILES, RESULTS, Results, arms, estimates, experiment, progress
 
 KEYS = ("table", "seed", "mechanism", "repeat")
 FIELDS = ("arm", "error", "seconds", "measuring", "spent", "note")
@@ -34,6 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--tables", nargs="+", default=list(FILES), choices=list(FILES))
     parser.add_argument("--mechanisms", nargs="+", default=list(arms()), choices=list(arms()))
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--iterations", type=int, default=1000, help="at most so many steps for an estimate")
     options = parser.parse_args(arguments)
     results = Results(RESULTS / "figure1.csv", KEYS, FIELDS)
     jobs = [(t, m, r) for t in options.tables for r in range(options.repeats) for m in options.mechanisms]
@@ -42,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             held = experiment(table)
             key = {"table": table, "seed": held.seed, "mechanism": mechanism, "repeat": repeat}
             if not results.has(**key):
-                results.add([{**key, **row} for row in run(held, arms()[mechanism])])
+                results.add([{**key, **row} for row in estimates(held, arms(iterations=options.iterations)[mechanism])])
             if not results.has(**{**key, "mechanism": "uniform", "repeat": 0}):
                 row = {**key, "mechanism": "uniform", "repeat": 0, "arm": "own", "error": held.error(held.uniform)}
                 results.add([row])
@@ -85,6 +86,11 @@ def _draw(groups: dict[tuple[str, str, str], list[float]]) -> None:
         x=alt.X("error:Q", scale=alt.Scale(type="log"), title="workload error"), y=alt.Y("way:N", title=None)
     ).facet("table:N", columns=2)
     chart.save(str(RESULTS / "figure1.svg"))
+
+
+def run() -> None:
+    """All of it, as the list of experiments runs it."""
+    main([])
 
 
 if __name__ == "__main__":

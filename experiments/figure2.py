@@ -11,7 +11,7 @@ from statistics import median
 
 import numpy as np
 
-from experiments.private_pgm import FILES, RESULTS, Results, arms, experiment, progress, run
+from experiments.private_pgm import FILES, RESULTS, Results, arms, estimates, experiment, progress
 from priory.domain import Domain
 from priory.factor import Array
 from priory.mechanisms.hdmm import LeastSquares
@@ -50,7 +50,7 @@ def part_a(table: str, repeats: int) -> None:
         for epsilon, repeat in jobs:
             key = {"table": table, "seed": held.seed, "epsilon": epsilon, "repeat": repeat}
             if not results.has(**key):
-                results.add([{**key, **row} for row in run(held, arms(epsilon)["hdmm"])])
+                results.add([{**key, **row} for row in estimates(held, arms(epsilon)["hdmm"])])
             done(f"ε = {epsilon}")
     groups: dict[tuple[str, str], list[float]] = {}
     for row in results.rows():
@@ -137,6 +137,11 @@ def _timed(step: Callable[[], object]) -> float:
         step()
         times.append(time.perf_counter() - start)
     return min(times)
+
+
+def run() -> None:
+    """All of it, as the list of experiments runs it."""
+    main([])
 
 
 if __name__ == "__main__":

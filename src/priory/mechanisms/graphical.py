@@ -104,6 +104,7 @@ def sampled_model(workload: Workload, release: Release, *, solver: Solver | None
         release.domain,
         total=total,
         loss=CustomLoss.of(release.domain, workload.cliques, loss),
-        solver=MirrorDescent() if solver is None else solver,
+        # What the likelihood gains beyond this is far below the noise of the samples.
+        solver=MirrorDescent(tolerance=1e-5) if solver is None else solver,
         stop="converged",
     )
