@@ -1,6 +1,6 @@
 """Choice: picking the candidate with a high score, privately, and what that costs.
 
-Up to ten thousand candidates go to OpenDP. More go to two exact samplers of our own that need nothing but fair coins:
+Up to five hundred candidates go to OpenDP. More go to two exact samplers of our own that need nothing but fair coins:
 
 - permute-and-flip accepts candidate i with probability exp((s_i − s_max)/scale), in a random order. The first one
   accepted is a uniformly random one of all that would be, so all coins can be flipped at once.
@@ -30,7 +30,7 @@ from priory.privacy.budget import Budget
 from priory.privacy.noise import Bits, Integers, double_up, root_up
 
 # Beyond this many candidates OpenDP takes longer than the samplers here.
-MOST_FOR_OPENDP = 10_000
+MOST_FOR_OPENDP = 500
 # Floats further apart than this are in the right order: the one of exp(−x) is wrong by at most e⁻ˣ(x + 1)·2⁻⁵², the
 # one of the draw by at most 2⁻⁵³.
 _DOUBT = 2.0**-46
