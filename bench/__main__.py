@@ -3,13 +3,15 @@
 import argparse
 from collections.abc import Callable
 
-from bench import engine, gpu, growth
+from bench import counting, engine, gpu, growth, privacy
 
 # One line a benchmark: its name, and a function that prints its table.
 BENCHMARKS: dict[str, Callable[[bool], None]] = {
+    "counting": counting.run,
     "engine": engine.run,
     "growth": growth.run,
     "gpu": gpu.run,
+    "privacy": privacy.run,
 }
 
 

@@ -54,17 +54,17 @@ def _dense(count: int) -> Spec:
 
 
 def _draw(found: dict[str, dict[int, Result]]) -> None:
-    """Both pictures side by side, as docs/engine_growth.svg."""
+    """Both pictures side by side, as docs/images/engine_growth.svg."""
     try:
         import altair as alt
     except ImportError:
         print("no pictures: the extra [report] is not installed", file=sys.stderr)
         return
     titles = list(found)
-    chains = [{"attributes": n, "ms": r["wall_ms"]} for n, r in found[titles[0]].items() if "wall_ms" in r]
+    chains = [{"attributes": n, "ms": r["cpu_ms"]} for n, r in found[titles[0]].items() if "wall_ms" in r]
     names = {titles[1]: "all pairs measured", titles[2]: "one clique measured"}
     sizes = [
-        {"cells": 8**k, "ms": r["wall_ms"], "model": names[title]}
+        {"cells": 8**k, "ms": r["cpu_ms"], "model": names[title]}
         for title in titles[1:]
         for k, r in found[title].items()
         if "wall_ms" in r
@@ -75,7 +75,7 @@ def _draw(found: dict[str, dict[int, Result]]) -> None:
         .mark_line(point=True)
         .encode(
             x=alt.X("attributes:Q", scale=log, title="attributes of size 10"),
-            y=alt.Y("ms:Q", scale=log, title="milliseconds a call"),
+            y=alt.Y("ms:Q", scale=log, title="CPU milliseconds a call"),
         )
     )
     right = (
@@ -83,10 +83,10 @@ def _draw(found: dict[str, dict[int, Result]]) -> None:
         .mark_line(point=True)
         .encode(
             x=alt.X("cells:Q", scale=log, title="cells of its full table", axis=alt.Axis(format=".0e")),
-            y=alt.Y("ms:Q", scale=log, title="milliseconds a call"),
+            y=alt.Y("ms:Q", scale=log, title="CPU milliseconds a call"),
             color=alt.Color("model:N", title=None, legend=alt.Legend(orient="bottom")),
         )
     )
-    folder = ROOT / "docs"
-    folder.mkdir(exist_ok=True)
+    folder = ROOT / "docs" / "images"
+    folder.mkdir(parents=True, exist_ok=True)
     (left | right).save(str(folder / "engine_growth.svg"))

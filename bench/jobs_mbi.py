@@ -127,20 +127,10 @@ def rows(spec: dict[str, Any]) -> Result:
     return {"first_ms": 1e3 * wall, "first_cpu_ms": 1e3 * cpu, **repeated(call, least=2)}
 
 
-def startup(_: dict[str, Any]) -> Result:
-    """The time to import the package."""
-    import subprocess
-    import sys
-
-    bare = repeated(lambda: subprocess.run([sys.executable, "-c", "pass"], check=True), least=5)
-    it = repeated(lambda: subprocess.run([sys.executable, "-W", "ignore", "-c", "import mbi"], check=True), least=5)
-    return {"wall_ms": it["wall_ms"] - bare["wall_ms"], "cpu_ms": it["wall_ms"] - bare["wall_ms"]}
-
-
 def main() -> None:
     """Carry out the spec."""
     spec = read_spec()
-    jobs = {"oracle": oracle, "projection": projection, "queries": queries, "rows": rows, "startup": startup}
+    jobs = {"oracle": oracle, "projection": projection, "queries": queries, "rows": rows}
     start = time.perf_counter()
     result = jobs[spec["job"]](spec)
     say({**result, "seconds": time.perf_counter() - start})

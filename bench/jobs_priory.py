@@ -74,23 +74,10 @@ def rows(spec: dict[str, Any]) -> Result:
     }
 
 
-def startup(_: dict[str, Any]) -> Result:
-    """The time to import the package."""
-    import subprocess
-    import sys
-
-    def once() -> None:
-        subprocess.run([sys.executable, "-c", "import priory"], check=True)
-
-    bare = repeated(lambda: subprocess.run([sys.executable, "-c", "pass"], check=True), least=5)
-    with_it = repeated(once, least=5)
-    return {"wall_ms": with_it["wall_ms"] - bare["wall_ms"], "cpu_ms": with_it["wall_ms"] - bare["wall_ms"]}
-
-
 def main() -> None:
     """Carry out the spec."""
     spec = read_spec()
-    jobs = {"oracle": oracle, "projection": projection, "queries": queries, "rows": rows, "startup": startup}
+    jobs = {"oracle": oracle, "projection": projection, "queries": queries, "rows": rows}
     start = time.perf_counter()
     result = jobs[spec["job"]](spec)
     say({**result, "seconds": time.perf_counter() - start})

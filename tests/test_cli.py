@@ -17,18 +17,25 @@ def run(*arguments: object, capsys: pytest.CaptureFixture[str]) -> tuple[int, st
     return int(ended.value.code or 0), out, err
 
 
-def test_the_demo_shows_the_schema_and_the_public_marginals(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_demo_shows_the_schema_the_public_marginals_and_a_private_release(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     code, out, err = run("demo", capsys=capsys)
     assert code == 0
     assert "Sankt Jürgen" in out
     assert "employment by owns home" in out
-    assert "private one was not opened" in err
+    assert "promise: ε = 1, δ = 1e-09" in out
+    assert "±" in out
+    assert "13 marginals were released" in err
 
 
 def test_the_demo_as_json_is_json_and_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = run("demo", "--json", capsys=capsys)
     assert (code, err) == (0, "")
-    assert sum(json.loads(out)["marginals"]["district"].values()) == 26_280
+    found = json.loads(out)
+    assert sum(found["public"]["district"].values()) == 25_000
+    # Noise of a standard deviation of about 30 on each of 9 counts of 25,418 persons: 2,000 is beyond all chance.
+    assert abs(sum(found["released"]["district"].values()) - 25_418) < 2_000
 
 
 def test_a_good_schema_is_shown(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,6 +1,5 @@
 import datetime as dt
 import gzip
-import time
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -496,10 +495,7 @@ def test_adult_comes_back_in_its_own_bins_from_every_library(data_dir: Path) -> 
     typed = pd.read_csv(path)
     with gzip.open(path, "rt") as file:
         texts = pd.read_csv(file, dtype=str, keep_default_na=False)
-    start = time.process_time()
     found = encode(schema, frames.cells_of(typed, schema.domain))
-    seconds = time.process_time() - start
-    assert seconds < 1
     for frame in (texts, pl.from_pandas(typed), pa.Table.from_pandas(typed), typed.astype("category")):
         for name, again in encode(schema, frames.cells_of(frame, schema.domain)).items():
             np.testing.assert_array_equal(again, found[name])

@@ -6,7 +6,7 @@ import pytest
 from checks import MECHANISM_CHECKS
 from houses import DOMAIN, Rows, random_rows
 from priory.data.schema import Schema
-from priory.errors import BudgetError, DataError, LedgerError, OptionError, SchemaError
+from priory.errors import BudgetError, DataError, DomainError, LedgerError, OptionError, SchemaError
 from priory.mechanisms.fit import fit
 from priory.mechanisms.independent import Independent
 from priory.mechanisms.registry import MECHANISMS, Registered, registered
@@ -33,6 +33,13 @@ def table(tmp_path: Path) -> Path:
     path = tmp_path / "people.csv"
     path.write_text(ROWS)
     return path
+
+
+def test_a_source_of_other_attributes_is_refused_before_anything_is_spent(tmp_path: Path) -> None:
+    book = Ledger.create(tmp_path / "a.ledger", Terms("people", SCHEMA.dump(), Budget.pure(1)))
+    with pytest.raises(DomainError):
+        fit(random_rows(), SCHEMA, epsilon=1, ledger=book)
+    assert book.left() == 1
 
 
 @pytest.mark.parametrize("check", MECHANISM_CHECKS)

@@ -173,3 +173,13 @@ def test_projecting_a_cut_bag_equals_the_joint() -> None:
     joint = brute(domain, potentials)[1]
     for clique in (("a5", "a0"), ("a1", "a2", "a3"), ("a0", "a1", "a2", "a3", "a4"), ("a5",)):
         np.testing.assert_allclose(fitted.project(clique).values, marginal(domain, joint, clique), atol=1e-12)
+
+
+@pytest.mark.parametrize("limit", [0, 10**9])
+def test_tables_are_divided_beforehand_or_on_the_way(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(graph, "_DIVIDED_CELLS", limit)
+    fitted, joint = a_model()
+    for clique in (("age", "income"), ("income", "sex", "alone"), ("marital-status", "age")):
+        for _ in range(2):
+            expected = 1000 * marginal(DOMAIN, joint, clique)
+            np.testing.assert_allclose(fitted.project(clique).values, expected, rtol=1e-10)

@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from priory.cli import main
 from priory.data.schema import Schema
+from priory.errors import DataError
 from priory.release import Release
 
 SCHEMA = Schema.coded({"age": 3, "sex": 2}, name="people")
@@ -66,3 +68,24 @@ def test_a_ledger_that_cannot_be_used_is_one_line_and_its_exit_code(house: Path)
     )
     assert wrong.returncode == 3
     assert not (house / "a.ledger").exists()
+
+
+def test_a_release_that_is_paid_for_is_not_lost_when_its_place_fills_up(
+    house: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    save = Release.save
+
+    def refuse_first(release: Release, path: str | Path) -> None:
+        if Path(path) == house / "a.priory":
+            raise DataError(f"{path} cannot be written: No space left on device")
+        save(release, path)
+
+    monkeypatch.setattr(Release, "save", refuse_first)
+    monkeypatch.setattr("tempfile.tempdir", str(house))
+    options = ["--schema", house / "schema.yaml", "--epsilon", 1, "--output", house / "a.priory", "--json"]
+    with pytest.raises(SystemExit) as ended:
+        main([str(argument) for argument in ["fit", house / "table.csv", *options]])
+    out, err = capsys.readouterr()
+    assert ended.value.code == 0
+    assert "No space left" in err
+    assert len(Release.load(json.loads(out)["output"]).measurements) == 2

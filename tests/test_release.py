@@ -1,6 +1,9 @@
+import hashlib
 import io
 import json
+import math
 import pickle
+import tracemalloc
 import zipfile
 from collections.abc import Callable
 from fractions import Fraction
@@ -42,6 +45,76 @@ def a_release() -> Release:
     with curated(HALF, random_rows()) as curator:
         measurements = measure(curator, EVERY_PART, HALF)
         return Release(DOMAIN, tuple(measurements), curator.statement("test"))
+
+
+def rewritten(path: Path, name: str, data: bytes, size: object = None) -> Path:
+    """The file with one entry replaced and every checksum made anew, as a forger would."""
+    with zipfile.ZipFile(path) as old:
+        files = {entry: old.read(entry) for entry in old.namelist()}
+    manifest = json.loads(files.pop(archive.MANIFEST))
+    files[name] = data
+    manifest["files"][name] = {
+        "size": len(data) if size is None else size,
+        "sha256": hashlib.sha256(data).hexdigest(),
+    }
+    described = json.dumps(manifest).encode()
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as new:
+        for entry, content in {archive.MANIFEST: described, **files}.items():
+            new.writestr(entry, content)
+        new.comment = hashlib.sha256(described).hexdigest().encode()
+    return path
+
+
+def test_a_negative_size_does_not_unpack_a_bomb(saved: Path) -> None:
+    rewritten(saved, "model/theta.npy", bytes(2**28), size=-2)
+    tracemalloc.start()
+    with pytest.raises(ReleaseError):
+        Release.load(saved)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 2**27
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("spent", "1e999999999"),
+        ("spent", "1e400"),
+        ("spent", "-1"),
+        ("spent", 1.5),
+        ("ledger", "elsewhere"),
+        ("ledger", []),
+        ("mechanism", None),
+        ("dataset", "\ud800"),
+        ("version", 1),
+    ],
+)
+def test_a_statement_that_could_not_be_shown_is_refused(saved: Path, field: str, value: object) -> None:
+    name = "statement/statement.json"
+    with zipfile.ZipFile(saved) as file:
+        described = json.loads(file.read(name))
+    rewritten(saved, name, json.dumps({**described, field: value}).encode())
+    with pytest.raises(ReleaseError):
+        Release.load(saved)
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["'shape': (99999999999999,), }", "'shape': (4L, 2L), }", "'shape': (4, 2), ", "'shape': (((", "-" * 9000],
+)
+def test_an_array_with_a_forged_header_is_refused(saved: Path, header: str) -> None:
+    text = f"{{'descr': '<i8', 'fortran_order': False, {header}\n".encode()
+    rewritten(saved, "measurements/0.npy", b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + bytes(64))
+    with pytest.raises(ReleaseError):
+        Release.load(saved)
+
+
+@given(st.lists(st.integers(0, 3), max_size=4), st.sampled_from([np.int64, np.float64]))
+def test_arrays_come_back_as_they_were(shape: list[int], dtype: type) -> None:
+    array = np.arange(math.prod(shape)).astype(dtype).reshape(shape)
+    back = archive.array_of(archive.array_bytes(array))
+    assert (back.dtype, back.shape) == (array.dtype, array.shape)
+    np.testing.assert_array_equal(back, array)
 
 
 @pytest.fixture
@@ -221,6 +294,13 @@ def test_a_pickle_in_a_release_is_never_executed(saved: Path) -> None:
 def test_a_newer_file_is_refused_with_what_to_do(saved: Path) -> None:
     path = repacked(saved, edit("manifest.json", lambda m: m.update(version=2)), seal=True)
     with pytest.raises(ReleaseError, match="upgrade priory"):
+        Release.load(path)
+
+
+@pytest.mark.parametrize("version", [0, -1, "1", 1.5, None])
+def test_a_version_that_is_none_is_refused(saved: Path, version: object) -> None:
+    path = repacked(saved, edit("manifest.json", lambda m: m.update(version=version)), seal=True)
+    with pytest.raises(ReleaseError, match="not a release"):
         Release.load(path)
 
 

@@ -1,5 +1,5 @@
 import os
-import time
+import threading
 
 import numpy as np
 import pytest
@@ -70,8 +70,10 @@ def test_the_compiled_kernel_does_what_numpy_does(compiler: tape._Compiler) -> N
 
 
 def test_no_call_waits_for_the_compiler(compiler: tape._Compiler, monkeypatch: pytest.MonkeyPatch) -> None:
+    finish = threading.Event()
+
     def slow() -> tape.Kernel:
-        time.sleep(0.5)
+        finish.wait(60)
         return tape._read
 
     monkeypatch.setattr(tape, "compiled", slow)
@@ -79,11 +81,10 @@ def test_no_call_waits_for_the_compiler(compiler: tape._Compiler, monkeypatch: p
     monkeypatch.setattr(runner, "_SECONDS_BEFORE_COMPILING", 0.0)
     domain, cliques = a_chain(20)
     call = oracle(domain, cliques)
-    start = time.perf_counter()
     call(np.zeros(27 * 18))
     call(np.zeros(27 * 18))
-    assert time.perf_counter() - start < 0.4
     assert compiler.state == "compiling"
+    finish.set()
     assert compiler.wait() is tape._read
     assert compiler.state == "ready"
 

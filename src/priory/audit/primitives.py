@@ -52,8 +52,6 @@ class Repeated:
         drawn: every draw for the latest answer, one a row.
     """
 
-    is_private = False
-
     def __init__(self, trials: int, change: Callable[[Noise], Noise] | None) -> None:
         self.drawn: Integers = np.zeros((0, 0), dtype=np.int64)
         self._trials = trials

@@ -1,5 +1,6 @@
 """Fit: the verb that spends."""
 
+import tempfile
 from pathlib import Path
 from typing import Annotated
 
@@ -7,7 +8,9 @@ import typer
 
 from priory.cli.output import AsJson, say, write, write_json
 from priory.cli.privacy import Delta, Epsilon, Rho, Unit, check_output
+from priory.errors import PrioryError
 from priory.mechanisms.fit import fit as make_release
+from priory.release import Release
 from priory.release.encoding import encode_statement
 
 
@@ -40,9 +43,21 @@ def fit(
         unit=unit,
         max_rows=max_rows,
     )
-    release.save(output)
+    output = _saved(release, output)
     if as_json:
         write_json({"output": str(output), "statement": encode_statement(release.statement)})
         return
     write(str(release.statement))
     say(f"Wrote {output}.")
+
+
+def _saved(release: Release, output: Path) -> Path:
+    """Where the release was written: it is paid for, so a disk that is full by now must not lose it."""
+    try:
+        release.save(output)
+    except PrioryError as error:
+        elsewhere = Path(tempfile.mkdtemp(prefix="priory-")) / output.name
+        say(f"priory: {error}. The release is paid for; writing it to {elsewhere} instead")
+        release.save(elsewhere)
+        return elsewhere
+    return output

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from priory.data.opening import open_source
 from priory.data.schema import Schema
-from priory.errors import BudgetError
+from priory.errors import BudgetError, DomainError
 from priory.mechanisms.registry import Mechanism, Registered, registered
 from priory.privacy.budget import Budget, Number
 from priory.privacy.curator import Curator
@@ -34,7 +34,7 @@ def fit(
     read. An error before the first count costs nothing.
 
     Args:
-        data: the private table: a path, a frame, a DuckDB relation, or a source.
+        data: the private table: a path, a frame, a DuckDB relation, or a source (which then keeps `max_rows` itself).
         schema: what its columns are; a schema or the path of its file.
         epsilon: what may be spent, with `delta`; pure without it.
         delta: see `epsilon`.
@@ -75,6 +75,8 @@ def fit(
         schema.column(unit)
     with book.reserve(budget, entry.name) as reservation:
         source = open_source(data, schema, unit=unit, max_rows=budget.max_rows, key=book.secret)
+        if source.domain != schema.domain:
+            raise DomainError("the source's attributes are not the schema's. Nothing was spent")
         curator = Curator(reservation, source, randomness=randomness)
         release = entry.build(curator.domain).run(curator, budget)
     return release.with_schema(schema)

@@ -1,19 +1,21 @@
 """Algebra: what the steps of a program mean in linear space, in log space, and for structural zeros alone."""
 
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Protocol
 
 import numpy as np
 
 from priory.factor import Array
+from priory.model.cores import WORTH_IT, are_two, both
 from priory.model.program import COPY, DIV, MATMUL, MUL, NORM, SUM, Step
 
 _DOUBLE = 8
-# Terms of a matrix product: up to the first, BLAS stays in one thread; from the second, its threads are worth it.
+# A step done in two halves at once; it exists only bound to a buffer.
+HALVES = 7
+# Up to so many terms of a matrix product BLAS stays in one thread; blocks of fewer results than that are too slow.
 _ONE_THREAD = 1 << 18
-_BOTH_CORES = 1 << 25
-_FEWEST_ROWS = 4
+_SMALLEST_BLOCK = 32
 
 
 class Algebra(Protocol):
@@ -129,26 +131,49 @@ def bound(step: Step, buffer: Array) -> tuple[Any, ...]:
 
 def _bound_matmul(step: Step, buffer: Array) -> tuple[Any, ...]:
     batch, m, k, n = step.shape
-    rows = block_of_rows(m, k, n)
-    # A product of m rows is m/rows products: neighbouring blocks are one block apart.
-    (a0, a1, a2), (b0, b1, b2), (o0, o1, o2) = step.a_strides, step.b_strides, step.out_strides
-    a = view(buffer, step.a, (batch, m // rows, rows, k), (a0, a1 * rows, a1, a2))
-    b = view(buffer, step.b, (batch, 1, k, n), (b0, 0, b1, b2))
-    return (MATMUL, a, b, view(buffer, step.out, (batch, m // rows, rows, n), (o0, o1 * rows, o1, o2)))
+    a = view(buffer, step.a, (batch, m, k), step.a_strides)
+    b = view(buffer, step.b, (batch, k, n), step.b_strides)
+    out = view(buffer, step.out, (batch, m, n), step.out_strides)
+    return (MATMUL, *in_blocks(a, b, out))
+
+
+def in_blocks(a: Array, b: Array, out: Array) -> tuple[Array, Array, Array]:
+    """The operands of a batched product of matrices as views in blocks, for `numpy.matmul`."""
+    rows, columns = block_of(a.shape[1], a.shape[2], b.shape[2])
+    a_blocks = _blocked(a, 1, rows)[:, :, None]
+    b_blocks = _blocked(b, 2, columns).transpose(0, 2, 1, 3)[:, None]
+    # Axes of the result: batch, block of rows, block of columns, row, column.
+    out_blocks = _blocked(_blocked(out, 1, rows), 3, columns).transpose(0, 1, 3, 2, 4)
+    return a_blocks, b_blocks, out_blocks
+
+
+def _blocked(array: Array, axis: int, size: int) -> Array:
+    """A view with one axis cut into blocks of `size`; `reshape` might copy, strides never do."""
+    shape, strides = list(array.shape), list(array.strides)
+    shape[axis : axis + 1] = [shape[axis] // size, size]
+    strides[axis : axis + 1] = [strides[axis] * size, strides[axis]]
+    return np.lib.stride_tricks.as_strided(array, shape, strides)
 
 
 @lru_cache(maxsize=1024)
-def block_of_rows(m: int, k: int, n: int) -> int:
-    """How many of the m rows of a product to multiply at once.
+def block_of(m: int, k: int, n: int) -> tuple[int, int]:
+    """How many rows and columns of a product to compute at once.
 
     BLAS starts threads for products of more than 2^18 terms and lets them spin on each other: where another process has
-    the second core, a product of 50 µs then takes milliseconds. Products of middling size are cut below that; for large
-    ones both cores pay.
+    the second core, a product of 50 µs then takes milliseconds. In blocks below that it takes one core, as fast; both
+    cores are put to work by halves instead.
     """
-    if m * k * n <= _ONE_THREAD or m * k * n >= _BOTH_CORES:
-        return m
-    rows = max((d for d in range(1, m + 1) if m % d == 0 and d * k * n <= _ONE_THREAD), default=1)
-    return rows if rows >= _FEWEST_ROWS else m
+    if m * k * n <= _ONE_THREAD:
+        return m, n
+    fitting = [(r, c) for r in _divisors(m) for c in _divisors(n) if r * c * k <= _ONE_THREAD]
+    if not fitting:
+        return m, n
+    best = max(fitting, key=lambda block: (min(block[0], 16) * min(block[1], 32), block[0] * block[1]))
+    return best if best[0] * best[1] >= _SMALLEST_BLOCK else (m, n)
+
+
+def _divisors(number: int) -> list[int]:
+    return [d for d in range(1, number + 1) if number % d == 0]
 
 
 def run(calls: Iterable[tuple[Any, ...]], scales: Array) -> None:
@@ -168,5 +193,55 @@ def run(calls: Iterable[tuple[Any, ...]], scales: Array) -> None:
             divide(call[1], call[2], call[3])
         elif kind == COPY:
             call[2][...] = call[1]
+        elif kind == HALVES:
+            both(partial(run, [call[1]], scales), partial(run, [call[2]], scales))
         else:
             matmul(call[1], call[2], call[3])
+
+
+def halved(call: tuple[Any, ...]) -> tuple[Any, ...]:
+    """A bound step as two that can be done at once, where it is large enough and has an axis to cut."""
+    kind = call[0]
+    if kind == NORM or not are_two():
+        return call
+    if kind == MATMUL:
+        return _halved_matmul(call)
+    if call[1].size < WORTH_IT:
+        return call
+    if kind != SUM:
+        pieces = [_cut(operand, 0) for operand in call[1:]]
+        return (HALVES, *((kind, *half) for half in zip(*pieces, strict=True)))
+    _, a, summed, out = call
+    kept = [axis for axis in range(a.ndim) if axis not in summed]
+    if not kept:
+        return call
+    first, second = _cut(a, kept[0]), _cut(out, 0)
+    return (HALVES, *((SUM, part, summed, target) for part, target in zip(first, second, strict=True)))
+
+
+def _halved_matmul(call: tuple[Any, ...]) -> tuple[Any, ...]:
+    _, a, b, out = call
+    axis = max(range(3), key=lambda i: out.shape[i])
+    if out.size * a.shape[-1] < 8 * WORTH_IT or out.shape[axis] < 2:
+        return call
+    pieces = [_cut(operand, axis) if operand.shape[axis] > 1 else (operand, operand) for operand in (a, b, out)]
+    return (HALVES, *((MATMUL, *half) for half in zip(*pieces, strict=True)))
+
+
+def _cut(array: Array, axis: int) -> tuple[Array, Array]:
+    middle = array.shape[axis] // 2
+    at = (slice(None),) * axis
+    return array[(*at, slice(None, middle))], array[(*at, slice(middle, None))]
+
+
+def exponentiated(array: Array) -> None:
+    """exp, in place, on both cores where that pays."""
+    if array.size < WORTH_IT or not are_two():
+        np.exp(array, out=array)
+        return
+    first, second = _cut(array, 0)
+    both(lambda: _exp(first), lambda: _exp(second))
+
+
+def _exp(array: Array) -> None:
+    np.exp(array, out=array)

@@ -95,12 +95,11 @@ class Contraction:
         """A buffer with all marginals in linear space, and log Z."""
         if self._runner is None:
             self._runner = Runner(self._program)
-        runner, size = self._runner, self.layout.size
-        buffer = runner.buffer
+        runner, buffer = self._runner, self._runner.buffer
         shift = self._load(theta, buffer)
         if np.isneginf(shift):
             return self._nothing(buffer)
-        np.exp(buffer[:size], out=buffer[:size])
+        runner.exponentiate()
         runner.forward()
         verdict = self._verdict(theta, buffer)
         if verdict == _LOST:

@@ -11,7 +11,7 @@ import numpy as np
 
 from priory.errors import SizeError
 from priory.factor import Array
-from priory.model.algebra import block_of_rows
+from priory.model.algebra import block_of, in_blocks
 
 Axes = tuple[int, ...]
 Table = tuple[Axes, Array]
@@ -91,10 +91,13 @@ def _product(a: Table, b: Table, needed: frozenset[int]) -> Table:
 
 
 def _matmul(x: Array, y: Array) -> Array:
-    batch, m, k = x.shape
-    n = y.shape[2]
-    rows = block_of_rows(m, k, n)
-    return np.asarray(np.matmul(x.reshape(batch, m // rows, rows, k), y[:, None]).reshape(batch, m, n))
+    m, n = x.shape[1], y.shape[2]
+    if block_of(m, x.shape[2], n) == (m, n):
+        return np.asarray(np.matmul(x, y))
+    out = np.empty((x.shape[0], m, n))
+    a, b, blocks = in_blocks(x, y, out)
+    np.matmul(a, b, out=blocks)
+    return out
 
 
 def _arranged(table: Table, *groups: Axes) -> Array:

@@ -17,6 +17,8 @@ Precision = Literal["float64", "float32"]
 _BOUNDS = {"float64": (1e-260, 1e260), "float32": (1e-25, 1e25)}
 # Calls before a graph is captured, so that libraries have set themselves up.
 _WARM_UP = 3
+# The maxima of tables up to this size are found together, those of larger ones one by one.
+_LARGE = 1 << 14
 
 
 class TorchContraction:
@@ -44,7 +46,7 @@ class TorchContraction:
         self.device = device
         self.precision = precision
         self._cpu = Contraction(layout, plan)
-        self._program = program(plan, layout)
+        self._program = program(plan, layout, scaled=True)
         self._tables = _Tables(torch, self._program, device, getattr(torch, precision), _BOUNDS[precision])
         self._replay: Callable[[], None] | None = None
         self._log_cells = float(sum(np.log(plan.domain.shape[v]) for v in plan.order))
@@ -97,12 +99,19 @@ class _Tables:
         self.theta = torch.zeros(layout.size, dtype=dtype, device=device)
         self.buffer = torch.zeros(steps.size, dtype=dtype, device=device)
         self.buffer[steps.one] = 1.0
-        self.scales = torch.ones(len(steps.plan.bags), dtype=dtype, device=device)
+        self.scales = torch.ones(steps.scales, dtype=dtype, device=device)
         self.summary = torch.zeros(2, dtype=torch.float64, device=device)
         self.raw = self.buffer[steps.raw[0] : steps.raw[1]]
-        self.owner = torch.repeat_interleave(torch.tensor(layout.sizes, dtype=torch.int64)).to(device)
-        self.is_leaf = torch.tensor(steps.is_leaf, dtype=torch.bool, device=device)
-        self.is_empty = torch.tensor([not clique for clique in layout.cliques], dtype=torch.bool, device=device)
+        takes = [is_leaf or not clique for is_leaf, clique in zip(steps.is_leaf, layout.cliques, strict=True)]
+        spans = zip(layout.offsets, layout.offsets[1:], takes, strict=False)
+        taking = [(start, stop) for start, stop, takes in spans if takes]
+        self.large = [(start, stop) for start, stop in taking if stop - start > _LARGE]
+        small = [(start, stop) for start, stop in taking if stop - start <= _LARGE]
+        self.smalls = len(small)
+        cells = [np.arange(start, stop) for start, stop in small]
+        self.small = torch.as_tensor(np.concatenate([np.zeros(0, dtype=np.int64), *cells]), device=device)
+        owner = np.repeat(np.arange(len(small)), [stop - start for start, stop in small])
+        self.owner = torch.as_tensor(owner, device=device)
         self.before = [self._bound(step) for step in steps.before]
         self.forward = [self._bound(step) for step in steps.forward]
         self.back = [self._bound(step) for step in (*steps.back, *steps.after)]
@@ -125,11 +134,15 @@ class _Tables:
     def _shift(self, held: Any) -> Any:  # noqa: ANN401
         """Take each leaf's maximum out of it, and each constant; return their sum."""
         torch = self.torch
-        tops = torch.full((len(self.is_leaf),), -torch.inf, dtype=held.dtype, device=held.device)
-        tops = tops.scatter_reduce(0, self.owner, held, "amax")
-        taken = torch.where(self.is_leaf | self.is_empty, tops, torch.zeros_like(tops))
-        held.sub_(taken[self.owner])
-        return taken.sum(dtype=torch.float64)
+        tops = torch.full((self.smalls,), -torch.inf, dtype=held.dtype, device=held.device)
+        tops = tops.scatter_reduce(0, self.owner, held[self.small], "amax")
+        held.index_add_(0, self.small, -tops[self.owner])
+        taken = tops.sum(dtype=torch.float64)
+        for start, stop in self.large:
+            top = held[start:stop].amax()
+            held[start:stop].sub_(top)
+            taken = taken + top
+        return taken
 
     def _judge(self, shift: Any) -> None:  # noqa: ANN401
         """log Z, and how many entries of messages cannot be trusted."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from priory.model.algebra import bound, run
+from priory.model.algebra import bound, exponentiated, halved, run
 from priory.model.program import Program, Step
 from priory.model.tape import COMPILER, Kernel, fits, written
 
@@ -28,10 +28,11 @@ class Runner:
 
     def __init__(self, program: Program) -> None:
         self.buffer = np.zeros(program.size)
-        self.scales = np.ones(len(program.plan.bags))
+        self._size = program.layout.size
+        self.scales = np.ones(program.scales)
         self._steps = (program.forward, (*program.back, *program.after))
         self._nested = [bound(step, self.buffer)[1:] for step in program.before]
-        self._calls = [[bound(step, self.buffer) for step in steps] for steps in self._steps]
+        self._calls = [[halved(bound(step, self.buffer)) for step in steps] for steps in self._steps]
         self._worth_a_tape = sum(map(len, self._steps)) >= 2 * _SHORTEST_TAPE
         self._segments: list[list[partial[None]]] | None = None
 
@@ -39,6 +40,10 @@ class Runner:
         """Add the potentials of nested cliques to those of the cliques they are in."""
         for a, b, out in self._nested:
             np.add(a, b, out)
+
+    def exponentiate(self) -> None:
+        """Turn potentials into factors."""
+        exponentiated(self.buffer[: self._size])
 
     def forward(self) -> None:
         """From the leaves to the roots."""
@@ -72,5 +77,5 @@ def _segments(steps: Sequence[Step], runner: Runner, kernel: Kernel) -> list[par
             waiting = []
             segments.append(partial(kernel, written(members), runner.buffer, runner.scales))
         else:
-            waiting += [bound(step, runner.buffer) for step in members]
+            waiting += [halved(bound(step, runner.buffer)) for step in members]
     return segments + ([partial(run, waiting, runner.scales)] if waiting else [])

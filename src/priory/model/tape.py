@@ -188,6 +188,40 @@ def _read(tape: NDArray[np.int64], buffer: Array, scales: Array) -> None:  # noq
                     cells *= row[5 + 4 * axis]
             for j in range(cells):
                 buffer[row[1] + j] = 0.0
+        # The two cases that chains and trees are made of have loops of their own, with nothing to decide inside.
+        if kind == FUSED and so3 == 1 and sb3 == 0:
+            for i0 in range(n0):
+                for i1 in range(n1):
+                    o = row[1] + i0 * row[6] + i1 * row[10]
+                    a = row[2] + i0 * row[7] + i1 * row[11]
+                    b = row[3] + i0 * row[8] + i1 * row[12]
+                    for _ in range(n2):
+                        factor = buffer[b]
+                        for j in range(n3):
+                            product = buffer[a + j] * factor
+                            buffer[a + j] = product
+                            buffer[o + j] += product
+                        o += row[14]
+                        a += row[15]
+                        b += row[16]
+            continue
+        if kind == FUSED and so3 == 0 and sb3 == 1:
+            for i0 in range(n0):
+                for i1 in range(n1):
+                    o = row[1] + i0 * row[6] + i1 * row[10]
+                    a = row[2] + i0 * row[7] + i1 * row[11]
+                    b = row[3] + i0 * row[8] + i1 * row[12]
+                    for _ in range(n2):
+                        total = 0.0
+                        for j in range(n3):
+                            product = buffer[a + j] * buffer[b + j]
+                            buffer[a + j] = product
+                            total += product
+                        buffer[o] += total
+                        o += row[14]
+                        a += row[15]
+                        b += row[16]
+            continue
         for i0 in range(n0):
             for i1 in range(n1):
                 for i2 in range(n2):
@@ -195,37 +229,10 @@ def _read(tape: NDArray[np.int64], buffer: Array, scales: Array) -> None:  # noq
                     a = row[2] + i0 * row[7] + i1 * row[11] + i2 * row[15]
                     b = row[3] + i0 * row[8] + i1 * row[12] + i2 * row[16]
                     if kind == FUSED:
-                        if so3 == 1 and sb3 == 0:
-                            factor = buffer[b]
-                            for j in range(n3):
-                                product = buffer[a + j] * factor
-                                buffer[a + j] = product
-                                buffer[o + j] += product
-                        elif so3 == 1 and sb3 == 1:
-                            for j in range(n3):
-                                product = buffer[a + j] * buffer[b + j]
-                                buffer[a + j] = product
-                                buffer[o + j] += product
-                        elif so3 == 0 and sb3 == 1:
-                            total = 0.0
-                            for j in range(n3):
-                                product = buffer[a + j] * buffer[b + j]
-                                buffer[a + j] = product
-                                total += product
-                            buffer[o] += total
-                        elif so3 == 0 and sb3 == 0:
-                            factor = buffer[b]
-                            total = 0.0
-                            for j in range(n3):
-                                product = buffer[a + j] * factor
-                                buffer[a + j] = product
-                                total += product
-                            buffer[o] += total
-                        else:
-                            for j in range(n3):
-                                product = buffer[a + j] * buffer[b + j * sb3]
-                                buffer[a + j] = product
-                                buffer[o + j * so3] += product
+                        for j in range(n3):
+                            product = buffer[a + j] * buffer[b + j * sb3]
+                            buffer[a + j] = product
+                            buffer[o + j * so3] += product
                     elif kind == MUL:
                         if so3 == 1 and sa3 == 1 and sb3 == 0:
                             factor = buffer[b]

@@ -59,8 +59,8 @@ def explain(budget: Budget) -> Explanation:
         f"{budget}, {budget.relation} neighbours" + _rows(budget),
         f"Whatever somebody knows already, a release can raise their belief that {_secret(budget)} by this much:",
         *(f"- from {_percent(belief.before)} to at most {_percent(belief.after)}" for belief in beliefs),
-        *_contents(budget, float(epsilon)),
         *_failure(delta),
+        *_contents(budget, float(epsilon), float(delta)),
         *_rho_lines(budget),
         f"Two releases at this price together cost {_doubled(budget)}; a ledger adds them up.",
     ]
@@ -91,11 +91,14 @@ def _secret(budget: Budget) -> str:
     return "the record of a person in the table says a certain thing"
 
 
-def _contents(budget: Budget, epsilon: float) -> list[str]:
-    """Under add-remove two records of a person known to be in the table are two steps apart."""
+def _contents(budget: Budget, epsilon: float, delta: float) -> list[str]:
+    """Under add-remove two records of a person known to be in the table are two steps apart: 2ε and (1 + e^ε)·δ."""
     if budget.relation is Relation.REPLACE_ONE:
         return []
     after = _percent(grown(0.5, 2 * epsilon))
+    if delta:
+        chance = min(1.0, (1 + math.exp(min(epsilon, 700))) * delta)
+        after = f"{after}, but for a chance of at most {chance:.2g}"
     return [
         f"For somebody who knows that they are in it, belief in what their record says: from 50 % to at most {after}"
     ]

@@ -8,7 +8,8 @@ computes all checksums anew is not: that takes a signature, which is the busines
 import hashlib
 import io
 import json
-import secrets
+import math
+import re
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -18,12 +19,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from priory.errors import ReleaseError
+from priory.data.writing import written_whole
+from priory.errors import DataError, ReleaseError
 
 FORMAT, VERSION = "priory release", 1
 MANIFEST = "manifest.json"
 # Larger archives are refused before anything is unpacked.
 MOST_FILES, MOST_BYTES, MOST_MANIFEST_BYTES = 100_000, 2**34, 2**26
+
+_HEADER = re.compile(
+    rb"\x93NUMPY\x01\x00..{'descr': '(?P<dtype><[if]8)', 'fortran_order': False, 'shape': \((?P<shape>[0-9, ]*)\), } *\n",
+    re.DOTALL,
+)
 
 Files = Mapping[str, bytes]
 
@@ -36,15 +43,11 @@ def write_archive(path: str | Path, sections: Mapping[str, Files], required: fro
         sections: for each section, its files by name.
         required: the sections that a reader must understand to use the release at all.
     """
-    path = Path(path)
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
-        draft.write_bytes(_packed(sections, required))
-        draft.replace(path)
-    except OSError as error:
-        raise ReleaseError(f"{path} cannot be written: {error.strerror}") from None
-    finally:
-        draft.unlink(missing_ok=True)
+        with written_whole(path) as draft:
+            draft.write_bytes(_packed(sections, required))
+    except DataError as error:
+        raise ReleaseError(str(error)) from None
 
 
 def read_archive(path: str | Path, known: frozenset[str]) -> dict[str, dict[str, bytes]]:
@@ -70,6 +73,7 @@ def read_archive(path: str | Path, known: frozenset[str]) -> dict[str, dict[str,
         ValueError,
         KeyError,
         TypeError,
+        AttributeError,
     ):
         raise ReleaseError(f"{path} is not a release, or it is damaged") from None
 
@@ -92,11 +96,14 @@ def array_of(data: bytes) -> NDArray[Any]:
     Raises:
         ValueError: it holds anything else.
     """
-    buffer = io.BytesIO(data)
-    array: NDArray[Any] = np.lib.format.read_array(buffer, allow_pickle=False)
-    if array.dtype not in (np.dtype(np.int64), np.dtype(np.float64)) or buffer.read(1):
+    # NumPy's own reader takes the header for Python, and allocates whatever it claims.
+    header = _HEADER.match(data)
+    if header is None or header.end() != 10 + int.from_bytes(data[8:10], "little"):
         raise ValueError("an array of 64-bit numbers was expected")
-    return array
+    shape = tuple(int(size) for size in header["shape"].split(b",") if size.strip())
+    if 8 * math.prod(shape) != len(data) - header.end():
+        raise ValueError("the array is longer or shorter than it says")
+    return np.frombuffer(data, header["dtype"].decode(), offset=header.end()).reshape(shape).copy()
 
 
 def _packed(sections: Mapping[str, Files], required: frozenset[str]) -> bytes:
@@ -130,6 +137,8 @@ def _checked_manifest(archive: zipfile.ZipFile, known: frozenset[str]) -> dict[s
     manifest: dict[str, Any] = json.loads(data)
     if manifest["format"] != FORMAT:
         raise ValueError("another format")
+    if not isinstance(manifest["version"], int) or manifest["version"] < 1:
+        raise ValueError("no version")
     if manifest["version"] > VERSION:
         raise ReleaseError(
             f"the release has format version {manifest['version']}; this priory reads up to {VERSION}: upgrade priory"
@@ -143,7 +152,10 @@ def _checked_manifest(archive: zipfile.ZipFile, known: frozenset[str]) -> dict[s
 
 
 def _checked_sections(archive: zipfile.ZipFile, manifest: dict[str, Any]) -> dict[str, dict[str, bytes]]:
-    if sum(entry["size"] for entry in manifest["files"].values()) > MOST_BYTES:
+    sizes = [entry["size"] for entry in manifest["files"].values()]
+    if not all(type(size) is int and size >= 0 for size in sizes):
+        raise ValueError("a size is no number of bytes")
+    if sum(sizes) > MOST_BYTES:
         raise ReleaseError(f"the release would unpack to more than {MOST_BYTES:,} bytes")
     sections: dict[str, dict[str, bytes]] = {name: {} for name in manifest["sections"]}
     for name, entry in manifest["files"].items():

@@ -1,16 +1,16 @@
 """Encoding: measurements and statements as JSON and arrays, and back."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from priory.domain import Domain
-from priory.privacy.budget import Budget, Currency
+from priory.privacy.budget import Budget, Currency, positive
 from priory.privacy.measurement import Measurement
 from priory.privacy.noise import Gaussian, Laplace, Noise
-from priory.privacy.statement import Statement
+from priory.privacy.statement import KEPT, Statement
 from priory.queries.parts import Identity, Matrix, Mean, Moments, Part, Point, Prefix, Range, Recode, Set, Total
 from priory.queries.query import Query
 from priory.queries.sensitivity import Relation
@@ -70,7 +70,7 @@ def _decode_measurement(described: Json, arrays: Mapping[str, bytes], domain: Do
         query,
         array_of(arrays[described["values"]]),
         float(described["stddev"]),
-        None if noise is None else _NOISES[noise["kind"]](Fraction(noise["scale"])),
+        None if noise is None else _NOISES[noise["kind"]](_amount(noise["scale"])),
     )
 
 
@@ -120,19 +120,38 @@ def decode_statement(described: Json) -> Statement:
     """The statement again."""
     budget = described["budget"]
     return Statement(
-        mechanism=described["mechanism"],
+        mechanism=_text(described["mechanism"]),
         budget=Budget(
             Currency(budget["currency"]),
-            Fraction(budget["amount"]),
+            _amount(budget["amount"]),
             Relation(budget["relation"]),
             int(budget["max_rows"]),
-            None if budget["epsilon"] is None else Fraction(budget["epsilon"]),
-            None if budget["delta"] is None else Fraction(budget["delta"]),
+            None if budget["epsilon"] is None else _amount(budget["epsilon"]),
+            None if budget["delta"] is None else _amount(budget["delta"]),
         ),
-        spent=Fraction(described["spent"]),
-        unit=described["unit"],
-        dataset=described["dataset"],
-        ledger=described["ledger"],
+        spent=_amount(described["spent"]),
+        unit=_text(described["unit"]),
+        dataset=_text(described["dataset"]),
+        ledger=_one_of(described["ledger"], KEPT),
         is_private=described["is_private"] is True,
-        version=described["version"],
+        version=_text(described["version"]),
     )
+
+
+def _amount(value: str) -> Fraction:
+    """A fraction that a file may hold: 0, or one that a budget could be."""
+    return Fraction(0) if value == "0" else positive("amount", _text(value))
+
+
+def _text(value: str) -> str:
+    """A text that can be printed and written again."""
+    if not isinstance(value, str):
+        raise TypeError("a text was expected")
+    value.encode()
+    return value
+
+
+def _one_of(value: str, known: Collection[str]) -> str:
+    if value not in known:
+        raise ValueError("another word was expected")
+    return value

@@ -76,7 +76,7 @@ class Release:
             return _decoded(sections)
         except ReleaseError:
             raise
-        except (PrioryError, KeyError, TypeError, ValueError, AttributeError, RecursionError, ZeroDivisionError):
+        except (PrioryError, KeyError, TypeError, ValueError, AttributeError, RecursionError, ArithmeticError):
             raise ReleaseError(f"{path} is damaged: its parts do not fit together") from None
 
     def __str__(self) -> str:
@@ -85,6 +85,11 @@ class Release:
     def __repr__(self) -> str:
         stamp = "" if self.statement.is_private else ", NOT PRIVATE"
         return f"Release({self.statement.mechanism!r}, {self.statement.budget}{stamp})"
+
+
+def load(path: str | Path) -> Release:
+    """Read a release file; see `Release.load`."""
+    return Release.load(path)
 
 
 def _decoded(sections: Mapping[str, archive.Files]) -> Release:
