@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from priory.errors import OptionError
 from priory.privacy import choice as choices
 from priory.privacy.budget import Budget
-from priory.privacy.choice import Choice, NoisyMax, PermuteAndFlip, choice_within
+from priory.privacy.choice import Choice, ChoiceKind, NoisyMax, PermuteAndFlip, choice_within
 from priory.privacy.noise import Bits
 from priory.queries.parts import Numbers
 
@@ -48,6 +49,23 @@ def test_the_pick_bought_costs_no_more_than_the_share_and_hardly_less(amount: Fr
         cost = choice.cost(sensitivity, is_pure=budget.is_pure)
         assert amount * (1 - Fraction(1, 10**12)) <= cost <= amount
         assert isinstance(choice, PermuteAndFlip if budget.is_pure else NoisyMax)
+
+
+@pytest.mark.parametrize("kind", ["noisy-max", "permute-and-flip"])
+@given(amount=AMOUNTS, sensitivity=st.integers(1, 1000).map(Fraction))
+def test_either_kind_of_pick_can_be_bought_in_either_currency(
+    kind: ChoiceKind, amount: Fraction, sensitivity: Fraction
+) -> None:
+    for budget in (Budget.pure(amount), Budget.zcdp(amount)):
+        choice = choice_within(budget, sensitivity, kind)
+        assert choice.kind == kind
+        cost = choice.cost(sensitivity, is_pure=budget.is_pure)
+        assert amount * (1 - Fraction(1, 10**12)) <= cost <= amount
+
+
+def test_an_unknown_kind_of_pick_is_refused() -> None:
+    with pytest.raises(OptionError, match="neither"):
+        choice_within(Budget.pure(1), Fraction(1), "best")  # type: ignore[arg-type]
 
 
 def test_permute_and_flip_is_charged_four_times_noisy_max_in_zcdp() -> None:

@@ -28,6 +28,14 @@ def test_the_adjoint_is_the_transpose_of_the_dense_matrix(query: Query) -> None:
     np.testing.assert_allclose(query.adjoint(answers).ravel(), query.dense().T @ answers.ravel(), rtol=1e-9, atol=1e-6)
 
 
+@given(queries(), st.data())
+def test_a_row_of_a_query_gives_that_answer_alone(query: Query, data: st.DataObject) -> None:
+    place = data.draw(st.integers(0, query.rows - 1))
+    np.testing.assert_array_equal(query.row(place).dense(), query.dense()[[place]])
+    with pytest.raises(OptionError, match="answers"):
+        query.row(query.rows)
+
+
 @given(queries())
 def test_integer_counts_give_integer_answers_exactly_when_the_query_is_integer(query: Query) -> None:
     answers = query(np.ones(query.domain.shape, dtype=np.int64))

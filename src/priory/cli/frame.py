@@ -7,7 +7,7 @@ from typing import Annotated, NoReturn
 import typer
 
 import priory
-from priory.cli import audit, demo, fit, privacy, schema
+from priory.cli import audit, demo, estimate, fit, privacy, schema
 from priory.errors import PrioryError
 
 INTERRUPTED = 130
@@ -22,6 +22,7 @@ app = typer.Typer(
 app.command("demo")(demo.demo)
 app.add_typer(schema.app, name="schema")
 app.command("fit")(fit.fit)
+app.command("estimate")(estimate.estimate)
 app.add_typer(privacy.ledger, name="ledger")
 app.command("explain")(privacy.explain)
 app.command("audit")(audit.audit)

@@ -6,9 +6,16 @@ from typing import Protocol
 
 from priory.domain import Domain
 from priory.errors import OptionError
+from priory.mechanisms.dualquery import DualQuery
+from priory.mechanisms.graphical import Graphical
+from priory.mechanisms.hdmm import HDMM
 from priory.mechanisms.independent import Independent
+from priory.mechanisms.multiplicative_weights import MultiplicativeWeights
+from priory.mechanisms.mwem import MWEM
+from priory.mechanisms.privbayes import PrivBayes
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
+from priory.queries.workload import Workload
 from priory.release import Release
 
 
@@ -45,9 +52,21 @@ class Registered:
         return cls(type(mechanism).__name__.lower(), "", lambda _: mechanism)
 
 
+def pairs(domain: Domain) -> Workload:
+    """What a mechanism aims at unless told: all marginals of two attributes, or of the one there is."""
+    return Workload.marginals(domain, min(2, len(domain)))
+
+
 MECHANISMS: dict[str, Registered] = {
     entry.name: entry
-    for entry in (Registered("independent", "all one-way marginals, equally noisy", lambda _: Independent()),)
+    for entry in (
+        Registered("independent", "all one-way marginals, equally noisy", lambda _: Independent()),
+        Registered("dualquery", "a game of sampled queries and records", lambda d: DualQuery(pairs(d))),
+        Registered("hdmm", "the queries that answer a workload with the least noise", lambda d: HDMM(pairs(d))),
+        Registered("mwem", "the worst answers, on explicit tables", lambda d: MWEM(pairs(d), MultiplicativeWeights())),
+        Registered("mwem+pgm", "the worst answers, on a graphical model", lambda d: MWEM(pairs(d), Graphical())),
+        Registered("privbayes", "a Bayesian network and its families", lambda _: PrivBayes()),
+    )
 }
 
 

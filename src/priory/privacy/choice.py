@@ -1,6 +1,6 @@
 """Choice: picking the candidate with a high score, privately, and what that costs.
 
-Up to ten thousand candidates go to OpenDP. More go to two exact samplers of our own that need nothing but fair coins:
+Up to five hundred candidates go to OpenDP. More go to two exact samplers of our own that need nothing but fair coins:
 
 - permute-and-flip accepts candidate i with probability exp((s_i − s_max)/scale), in a random order. The first one
   accepted is a uniformly random one of all that would be, so all coins can be flipped at once.
@@ -23,17 +23,18 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from priory.errors import OptionError
 from priory.privacy.accounting import rho_of_pure
 from priory.privacy.budget import Budget
 from priory.privacy.noise import Bits, Integers, double_up, root_up
 
 # Beyond this many candidates OpenDP takes longer than the samplers here.
-MOST_FOR_OPENDP = 10_000
+MOST_FOR_OPENDP = 500
 # Floats further apart than this are in the right order: the one of exp(k·log 2 − x), which is at most about 1, is wrong
 # by less than 2⁻⁴² for k up to 256, and the one of the draw by at most 2⁻⁵³.
 _DOUBT = 2.0**-40
@@ -119,12 +120,22 @@ class PermuteAndFlip(Choice):
         return int(accepted[_below(accepted.size, bits)])
 
 
-def choice_within(share: Budget, sensitivity: Fraction) -> Choice:
-    """The sharpest pick whose cost is at most `share`: permute-and-flip if pure, else the exponential mechanism."""
+ChoiceKind = Literal["noisy-max", "permute-and-flip"]
+
+
+def choice_within(share: Budget, sensitivity: Fraction, kind: ChoiceKind | None = None) -> Choice:
+    """The sharpest pick of `kind` whose cost is at most `share`.
+
+    Unless told it is permute-and-flip if pure, else the exponential mechanism: the better one at the same cost.
+    """
+    chosen = kind or ("permute-and-flip" if share.is_pure else "noisy-max")
+    if chosen not in ("noisy-max", "permute-and-flip"):
+        raise OptionError("choice", f"{kind!r} is neither 'noisy-max' nor 'permute-and-flip'")
+    made = NoisyMax if chosen == "noisy-max" else PermuteAndFlip
     if share.is_pure:
-        return PermuteAndFlip(double_up(2 * sensitivity / share.amount))
-    # ρ = ε²/8 and ε = 2Δ/scale, so the squared scale is Δ²/2ρ.
-    return NoisyMax(root_up(sensitivity**2 / (2 * share.amount)))
+        return made(double_up(2 * sensitivity / share.amount))
+    # ε = 2Δ/scale, and ρ is ε²/8 for the one and ε²/2 for the other, so the squared scale is Δ²/2ρ or 2Δ²/ρ.
+    return made(root_up(sensitivity**2 * (Fraction(1, 2) if made is NoisyMax else 2) / share.amount))
 
 
 @lru_cache(maxsize=64)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from priory.data.source import Source, checked_cliques
 from priory.errors import DomainError, OptionError
 from priory.privacy.budget import Budget
-from priory.privacy.choice import choice_within
+from priory.privacy.choice import ChoiceKind, choice_within
 from priory.privacy.ledger import Event, Reservation
 from priory.privacy.measurement import Measurement
 from priory.privacy.noise import Integers, Noise, NoiseKind, noise_within
@@ -121,6 +121,7 @@ class Curator:
         *,
         allowed: NDArray[np.bool_] | None = None,
         draws: int = 1,
+        kind: ChoiceKind | None = None,
     ) -> tuple[Pick, ...]:
         """Pay, then pick candidates with high scores, `draws` of them independently; none of the scores is shown.
 
@@ -131,6 +132,7 @@ class Curator:
             share: what all the draws cost together.
             allowed: which candidates may be picked, one for each score; from public knowledge only.
             draws: how many to pick, each out of all.
+            kind: how to pick; unless told, the sharper way for the currency.
 
         Raises:
             BudgetError: the share is more than is left. Nothing was looked at.
@@ -144,7 +146,7 @@ class Curator:
             raise OptionError("draws", f"at least one; got {draws}")
         places = _allowed_places(score, queries, allowed)
         sensitivity_in_steps = score.sensitivity(queries, self._neighbours(score))
-        choice = choice_within(share.part(Fraction(1, draws)), sensitivity_in_steps)
+        choice = choice_within(share.part(Fraction(1, draws)), sensitivity_in_steps, kind)
         what = f"{score.kind} of {len(queries)} queries, {draws} picked"
         self.reservation.charge([Event(choice.kind, what, share.amount if sensitivity_in_steps else Fraction(0))])
         scores = score.scores(queries, self._scored_truths(queries, score), estimates)

@@ -46,6 +46,10 @@ class Part(ABC):
         """Aᵀ times `answers` along `axis`."""
         return np.moveaxis(np.tensordot(self.matrix(size), answers, axes=(0, axis)), 0, axis)
 
+    def row(self, size: int, place: int) -> "Part":
+        """The part whose only answer is this one's answer at `place`."""
+        return self if self.rows(size) == 1 else Matrix(self.matrix(size)[[place]])
+
     def is_integer(self, size: int) -> bool:
         """Whether every entry of A is an integer."""
         # Parts of zeros and ones need no matrix to tell: an identity's has as many entries as the square of its size.
@@ -63,6 +67,9 @@ class Identity(Part):
 
     def matrix(self, size: int) -> Numbers:
         return np.eye(size, dtype=np.int64)
+
+    def row(self, size: int, place: int) -> Part:
+        return Point(place)
 
     def apply(self, values: Numbers, axis: int) -> Numbers:
         return values
@@ -175,6 +182,9 @@ class Prefix(Part):
 
     def matrix(self, size: int) -> Numbers:
         return np.tri(size, dtype=np.int64)
+
+    def row(self, size: int, place: int) -> Part:
+        return Range(0, place)
 
     def apply(self, values: Numbers, axis: int) -> Numbers:
         return values.cumsum(axis=axis)
