@@ -45,7 +45,8 @@ def binary_parts(size: int) -> st.SearchStrategy[Part]:
 
 def integer_parts(size: int) -> st.SearchStrategy[Part]:
     entries = st.lists(st.lists(st.integers(-3, 3), min_size=size, max_size=size), min_size=1, max_size=3)
-    return binary_parts(size) | st.builds(Matrix, entries)
+    zeros_and_ones = st.lists(st.lists(st.integers(0, 1), min_size=size, max_size=size), min_size=1, max_size=3)
+    return binary_parts(size) | st.builds(Matrix, entries) | st.builds(Matrix, zeros_and_ones)
 
 
 def parts(size: int) -> st.SearchStrategy[Part]:

@@ -17,18 +17,25 @@ def run(*arguments: object, capsys: pytest.CaptureFixture[str]) -> tuple[int, st
     return int(ended.value.code or 0), out, err
 
 
-def test_the_demo_shows_the_schema_and_the_public_marginals(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_demo_shows_the_schema_the_public_marginals_and_a_private_release(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     code, out, err = run("demo", capsys=capsys)
     assert code == 0
     assert "Sankt Jürgen" in out
     assert "employment by owns home" in out
-    assert "private one was not opened" in err
+    assert "promise: ε = 1, δ = 1e-09" in out
+    assert "±" in out
+    assert "13 marginals were released" in err
 
 
 def test_the_demo_as_json_is_json_and_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = run("demo", "--json", capsys=capsys)
     assert (code, err) == (0, "")
-    assert sum(json.loads(out)["marginals"]["district"].values()) == 26_280
+    found = json.loads(out)
+    assert sum(found["public"]["district"].values()) == 25_000
+    # Noise of a standard deviation of about 30 on each of 9 counts of 25,418 persons: 2,000 is beyond all chance.
+    assert abs(sum(found["released"]["district"].values()) - 25_418) < 2_000
 
 
 def test_a_good_schema_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
@@ -92,3 +99,33 @@ def test_the_module_runs_as_a_command_and_survives_a_closed_pipe() -> None:
     ended = subprocess.run(["bash", "-c", f"set -o pipefail; {piped}"], capture_output=True, text=True, check=False)  # noqa: S607
     assert "klosterwiek" in ended.stdout.lower()
     assert "Traceback" not in ended.stderr
+
+
+def test_public_texts_that_look_like_numbers_are_checked_as_texts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    schema, table = tmp_path / "s.yaml", tmp_path / "t.csv"
+    schema.write_text("priory: 1\nname: zips\ncolumns:\n  zip: {kind: category, levels: ['007', '1'], other: '1'}\n")
+    table.write_text("zip\n007\n1\n")
+    assert run("schema", "check", schema, "--public", table, capsys=capsys)[0] == 0
+    table.write_text("zip\n7\n")
+    code, _, err = run("schema", "check", schema, "--public", table, capsys=capsys)
+    assert code == 4
+    assert "'7'" in err
+
+
+@pytest.mark.parametrize("output", ["missing folder/s.yaml", "/proc/s.yaml"])
+def test_a_place_that_cannot_be_written_is_named_and_nothing_is_left(
+    output: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, _, err = run("schema", "init", town.LAST_YEAR, "--output", output, capsys=capsys)
+    assert code == 4
+    assert f"{output} cannot be written" in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_arguments_the_help_is_shown_and_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capsys=capsys)
+    assert (code, err) == (2, "")
+    assert "Usage: priory" in out

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from houses import DOMAIN, Rows, curated, random_rows
 from priory.domain import Domain
-from priory.errors import BudgetError, DomainError, OptionError
+from priory.errors import BudgetError, DomainError, OptionError, SizeError
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
 from priory.privacy.ledger import Ledger
 from priory.privacy.noise import Integers
-from priory.privacy.randomness import Replay
+from priory.privacy.randomness import OperatingSystem, Replay
 from priory.privacy.scores import AbsoluteError, Dependence, L1Error, Neighbours, Payoff, Score
 from priory.queries.parts import Identity, Matrix, Mean, Numbers, Prefix, Total
 from priory.queries.query import Query
@@ -88,7 +88,23 @@ def test_overspending_is_refused_and_nothing_is_looked_at() -> None:
     assert ledger.left() == Fraction(3, 8)
 
 
+class Sly(Identity):
+    """It says one thing and answers another."""
+
+    def apply(self, values: Numbers, axis: int) -> Numbers:
+        return 1000 * super().apply(values, axis)
+
+
+class Steep(AbsoluteError):
+    """It claims to be flat."""
+
+    def sensitivity(self, queries: Sequence[Query], neighbours: Neighbours) -> Fraction:
+        return super().sensitivity(queries, neighbours) / 1000
+
+
 BAD_CALLS: list[Any] = [
+    lambda c: c.answer([Query.product(DOMAIN, {"age": Sly()})], [HALF]),
+    lambda c: c.choose([AGE], [np.zeros(4)], Steep(), HALF),
     lambda c: c.answer([AGE], []),
     lambda c: c.answer([AGE], [Budget.pure(1)]),
     lambda c: c.answer([AGE], [Budget.zcdp("1/9", relation="replace-one")]),
@@ -97,6 +113,7 @@ BAD_CALLS: list[Any] = [
     lambda c: c.answer([Query.marginal(Domain.of({"age": 5}), "age")], [HALF]),
     lambda c: c.answer([Query.product(DOMAIN, {"age": Mean([0.5, 1, 2, 3])})], [HALF]),
     lambda c: c.answer([Query.product(DOMAIN, {"age": Matrix([[2**31, 0, 0, 0]])})], [HALF]),
+    lambda c: c.answer([AGE], [HALF.worth(Fraction(0))]),
     lambda c: c.choose([], [], AbsoluteError(), HALF),
     lambda c: c.choose([AGE], [], AbsoluteError(), HALF),
     lambda c: c.choose([AGE], [np.zeros(3)], AbsoluteError(), HALF),
@@ -124,6 +141,16 @@ def test_bad_requests_cost_nothing_and_see_nothing(call: Any) -> None:
     with curated(HALF, source) as curator:
         with pytest.raises((OptionError, DomainError)):
             call(curator)
+        assert source.looks == 0
+        assert curator.left == HALF.amount
+
+
+def test_a_marginal_too_large_to_count_costs_nothing() -> None:
+    domain = Domain.of({"a": 10**5, "b": 10**5})
+    source = Rows(domain, [[0, 0]])
+    with curated(HALF, source) as curator:
+        with pytest.raises(SizeError):
+            curator.answer([Query.marginal(domain, ("a", "b"))], [HALF])
         assert source.looks == 0
         assert curator.left == HALF.amount
 
@@ -158,6 +185,14 @@ def test_the_statement_says_not_private_where_the_randomness_is_for_tests() -> N
             statement = curator.statement("test")
             assert statement.is_private is not stamped
             assert ("NOT PRIVATE" in str(statement)) is stamped
+
+
+def test_randomness_that_calls_itself_private_is_not_believed() -> None:
+    class Braggart(OperatingSystem):
+        is_private = True
+
+    with curated(HALF, randomness=Braggart()) as curator:
+        assert not curator.statement("test").is_private
 
 
 def test_a_seeded_replay_gives_the_same_answers_again() -> None:

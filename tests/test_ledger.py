@@ -1,4 +1,5 @@
 import contextlib
+import copy
 import json
 import os
 import pickle
@@ -6,7 +7,7 @@ import resource
 import signal
 import sqlite3
 import stat
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from fractions import Fraction
 from multiprocessing import get_context
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from priory.data.schema import Schema
 from priory.errors import BudgetError, LedgerError, OptionError
 from priory.privacy.budget import Budget
 from priory.privacy.ledger import Event, Ledger, State, Terms, describe
@@ -166,8 +168,16 @@ def test_a_ledger_of_another_data_set_schema_or_person_is_refused(book: Ledger) 
     book.check(schema="abc")
     book.check(schema="abc", dataset="census")
     for other in ({"schema": "xyz"}, {"schema": "abc", "dataset": "town"}, {"schema": "abc", "person": "id"}):
-        with pytest.raises(LedgerError, match="of another"):
+        with pytest.raises(LedgerError, match=r"of another|another schema|unit must be"):
             book.check(**other)
+
+
+def test_a_schema_that_is_only_laid_out_differently_is_the_same(tmp_path: Path) -> None:
+    text = Schema.coded({"age": 3, "sex": 2}).dump()
+    book = Ledger.create(tmp_path / "a.ledger", Terms("census", text, TOTAL))
+    book.check(schema="# a comment\n" + text)
+    with pytest.raises(LedgerError, match="another schema"):
+        book.check(schema=Schema.coded({"age": 4, "sex": 2}).dump())
 
 
 def test_terms_without_a_name_or_without_persons_are_refused(tmp_path: Path) -> None:
@@ -278,6 +288,16 @@ def test_a_changed_line_is_noticed_and_nothing_more_is_spent(book: Ledger, damag
             book.reserve(Budget.zcdp("1/100"), "test")
 
 
+def test_a_damaged_event_is_an_error_of_the_ledger(book: Ledger) -> None:
+    run(book, "1/8", "1/8")
+    connection = sqlite3.connect(book.path or "")
+    connection.execute("UPDATE events SET cost = 'much'")
+    connection.commit()
+    connection.close()
+    with pytest.raises(LedgerError, match="damaged"):
+        book.entries()
+
+
 def test_overwritten_bytes_are_an_error_and_never_more_budget(book: Ledger) -> None:
     assert book.path is not None
     for _ in range(20):
@@ -286,7 +306,9 @@ def test_overwritten_bytes_are_an_error_and_never_more_budget(book: Ledger) -> N
     for start in range(0, len(whole) - 64, 997):
         book.path.write_bytes(whole[:start] + b"\xa5" * 64 + whole[start + 64 :])
         try:
-            left = Ledger.open(book.path).left()
+            again = Ledger.open(book.path)
+            left = again.left()
+            again.entries()
         except LedgerError:
             continue
         assert left == Fraction(1, 10)
@@ -305,6 +327,17 @@ def test_a_full_disk_is_a_clear_error_and_nothing_is_spent(book: Ledger) -> None
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert book.left() == before
+
+
+def test_a_full_disk_leaves_no_half_made_ledger(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
+        with pytest.raises(LedgerError, match="cannot be made"):
+            Ledger.create(tmp_path / "a.ledger", TERMS)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_disk_that_fills_up_during_a_run_keeps_the_release_and_the_full_charge(book: Ledger) -> None:
@@ -365,6 +398,48 @@ def test_two_processes_at_once_never_overspend(book: Ledger) -> None:
     assert paid == 50
     assert book.left() == 0
     assert [entry.number for entry in book.entries()] == list(range(1, 51))
+
+
+def test_a_forked_process_can_neither_spend_nor_settle_its_parents_reservation(book: Ledger) -> None:
+    with book.reserve(Budget.zcdp("1/4"), "test") as reservation:
+        reservation.charge([event("1/8")])
+        child = os.fork()
+        if child == 0:
+            try:
+                reservation.charge([event("1/8")])
+            except LedgerError:
+                reservation.__exit__(None, None, None)
+                os._exit(0)
+            os._exit(1)
+        assert os.waitpid(child, 0)[1] == 0
+        assert book.entries()[0].state is State.OPEN
+        reservation.charge([event("1/8")])
+    assert book.left() == Fraction(1, 4)
+
+
+def test_threads_together_never_pay_more_than_was_reserved() -> None:
+    book = Ledger.in_memory(TOTAL)
+    with book.reserve(TOTAL, "test") as reservation, ThreadPoolExecutor(8) as pool:
+
+        def pay(_: int) -> bool:
+            try:
+                reservation.charge([event("1/100")])
+            except BudgetError:
+                return False
+            return True
+
+        assert sum(pool.map(pay, range(200))) == 50
+        assert set(pool.map(lambda _: book.left(), range(20))) == {Fraction(0)}
+    assert book.left() == 0
+
+
+def test_a_reservation_is_not_copied_and_a_cost_is_not_negative(either: Ledger) -> None:
+    with either.reserve(Budget.zcdp("1/4"), "test") as reservation:
+        for copied in (copy.copy, copy.deepcopy, pickle.dumps):
+            with pytest.raises(TypeError, match="not copied"):
+                copied(reservation)
+        with pytest.raises(LedgerError, match="below 0"):
+            reservation.charge([event("-1/8")])
 
 
 @pytest.mark.parametrize("moment", ["before", "reserved", "looked", "settling"])

@@ -9,6 +9,7 @@ from priory.factor import Array
 from priory.model import graph
 from priory.model.bases import PublicRows, Uniform
 from priory.model.model import Model
+from priory.model.plan import plan
 from priory.queries.parts import Identity, Mean, Moments, Point, Prefix, Range, Recode, Set, Total
 from priory.queries.query import Query
 from strategies import parts
@@ -168,7 +169,17 @@ def test_projecting_a_cut_bag_equals_the_joint() -> None:
     potentials = {(a, b): rng.normal(size=(6, 6)) for i, a in enumerate(names[:5]) for b in names[i + 1 : 5]}
     potentials["a4", "a5"] = rng.normal(size=(6, 6))
     fitted = Model.of(Uniform(domain), potentials)
-    assert any(bag.split for bag in Uniform(domain).bind(tuple(potentials)).plan.bags)
+    assert any(bag.split for bag in plan(domain, potentials).bags)
     joint = brute(domain, potentials)[1]
     for clique in (("a5", "a0"), ("a1", "a2", "a3"), ("a0", "a1", "a2", "a3", "a4"), ("a5",)):
         np.testing.assert_allclose(fitted.project(clique).values, marginal(domain, joint, clique), atol=1e-12)
+
+
+@pytest.mark.parametrize("limit", [0, 10**9])
+def test_tables_are_divided_beforehand_or_on_the_way(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(graph, "_DIVIDED_CELLS", limit)
+    fitted, joint = a_model()
+    for clique in (("age", "income"), ("income", "sex", "alone"), ("marital-status", "age")):
+        for _ in range(2):
+            expected = 1000 * marginal(DOMAIN, joint, clique)
+            np.testing.assert_allclose(fitted.project(clique).values, expected, rtol=1e-10)

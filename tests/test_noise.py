@@ -92,6 +92,14 @@ def test_noise_keeps_shape_and_stays_whole(noise: Noise) -> None:
         assert (np.abs(noisy - 10**12) < 10**4).all()
 
 
+@pytest.mark.parametrize("scale", [Fraction(1, 60), Fraction(1, 10**6), Fraction(1e-300)])
+def test_hardly_any_noise_is_drawn_at_tiny_scales(scale: Fraction) -> None:
+    for kind in (Laplace, Gaussian):
+        assert not kind(scale).add(np.zeros(noises.TABLE_CELLS, dtype=np.int64)).any()
+        assert not kind(scale).add(np.zeros(10, dtype=np.int64)).any()
+        assert kind(scale).variance < 1e-6
+
+
 @pytest.mark.statistical
 @pytest.mark.parametrize("size", [10_000, 200_000])  # the first goes to OpenDP, the second to our own sampler
 @pytest.mark.parametrize("noise", KINDS)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from priory.domain import Domain
 from priory.errors import DomainError
 from priory.factor import Array
+from priory.model import algebra, cores
 from priory.model.bases import Uniform
 from priory.model.contract import Contraction
 from priory.model.layout import Layout
@@ -207,3 +208,50 @@ def test_the_oracle_can_be_called_from_several_threads() -> None:
     for (z1, m1), (z2, m2) in zip(alone, together, strict=True):
         assert z1 == z2
         np.testing.assert_array_equal(m1, m2)
+
+
+@settings(max_examples=100)
+@given(cases(max_attributes=5))
+def test_two_cores_do_what_one_does(case: Case) -> None:
+    alone = oracle(case.domain, case.cliques)
+    expected = alone(alone.layout.pack(case.tables))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(algebra, "WORTH_IT", 2)
+        patch.setattr(algebra, "are_two", lambda: True)
+        together = oracle(case.domain, case.cliques)
+        found = together(together.layout.pack(case.tables))
+    assert found[0] == pytest.approx(expected[0], abs=1e-12)
+    np.testing.assert_allclose(found[1], expected[1], atol=1e-14)
+
+
+def test_a_failure_beside_is_not_lost() -> None:
+    def fails() -> None:
+        raise ValueError("beside")
+
+    with pytest.raises(ValueError, match="beside"):
+        cores.both(lambda: None, fails)
+
+
+@given(st.integers(1, 3), st.integers(1, 90), st.integers(1, 700), st.integers(1, 90), st.integers(0, 100))
+def test_a_product_in_blocks_is_the_product(batch: int, m: int, k: int, n: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    a, b, out = rng.normal(size=(batch, m, k)), rng.normal(size=(batch, k, n)), np.empty((batch, m, n))
+    x, y, blocks = algebra.in_blocks(a, b, out)
+    np.matmul(x, y, out=blocks)
+    np.testing.assert_allclose(out, a @ b, atol=1e-10)
+    rows, columns = algebra.block_of(m, k, n)
+    assert (rows, columns) == (m, n) or rows * columns * k <= 2**18
+
+
+def test_a_large_cut_bag_on_both_cores_equals_one_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    domain = Domain.of({f"a{i}": 8 for i in range(7)})
+    cliques = tuple(combinations(domain.attributes, 2))
+    theta = rng.normal(size=64 * len(cliques))
+    monkeypatch.setattr(algebra, "are_two", lambda: False)
+    alone = oracle(domain, cliques)(theta)
+    monkeypatch.setattr(algebra, "are_two", lambda: True)
+    monkeypatch.setattr(algebra, "WORTH_IT", 1 << 8)
+    together = oracle(domain, cliques)(theta)
+    assert together[0] == pytest.approx(alone[0], abs=1e-12)
+    np.testing.assert_allclose(together[1], alone[1], atol=1e-14)

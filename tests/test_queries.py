@@ -28,6 +28,14 @@ def test_the_adjoint_is_the_transpose_of_the_dense_matrix(query: Query) -> None:
     np.testing.assert_allclose(query.adjoint(answers).ravel(), query.dense().T @ answers.ravel(), rtol=1e-9, atol=1e-6)
 
 
+@given(queries(), st.data())
+def test_a_row_of_a_query_gives_that_answer_alone(query: Query, data: st.DataObject) -> None:
+    place = data.draw(st.integers(0, query.rows - 1))
+    np.testing.assert_array_equal(query.row(place).dense(), query.dense()[[place]])
+    with pytest.raises(OptionError, match="answers"):
+        query.row(query.rows)
+
+
 @given(queries())
 def test_integer_counts_give_integer_answers_exactly_when_the_query_is_integer(query: Query) -> None:
     answers = query(np.ones(query.domain.shape, dtype=np.int64))
@@ -143,3 +151,15 @@ def test_bad_workloads_are_refused() -> None:
         Workload.of([]).checked(DOMAIN)
     with pytest.raises(DomainError, match="sizes"):
         Workload.marginals(DOMAIN, 1).checked(Domain.of({"age": 5, "sex": 2, "marital-status": 3}))
+
+
+@given(queries())
+def test_a_part_that_says_it_counts_has_only_zeros_and_ones(query: Query) -> None:
+    for part, size in zip(query.parts, query.domain.shape, strict=True):
+        matrix = part.matrix(size)
+        assert part.is_integer(size) == (matrix.dtype.kind == "i")
+        assert not part.is_counting or set(matrix.ravel().tolist()) <= {0, 1}
+
+
+def test_a_query_over_a_million_values_never_forms_its_matrix() -> None:
+    assert Query.marginal(Domain.of({"a": 10**6}), "a").is_integer

@@ -11,7 +11,7 @@ from priory.domain import Domain
 from priory.errors import OptionError
 from priory.queries.parts import Identity, Matrix, Mean, Prefix, Total
 from priory.queries.query import Query
-from priory.queries.sensitivity import Relation, Sensitivity, sensitivity
+from priory.queries.sensitivity import Relation, Sensitivity, largest_change, sensitivity
 from strategies import binary_parts, integer_parts, queries
 
 BOTH = list(Relation)
@@ -47,6 +47,39 @@ def test_sensitivities_of_small_integer_queries_are_those_of_exhaustive_neighbou
     query: Query, relation: Relation, max_rows: int
 ) -> None:
     assert sensitivity(query, relation, max_rows) == brute_force(query, relation, max_rows)
+
+
+@pytest.mark.parametrize("signed", [[[1, -1]], [[2, -2, 0]], [[1, -1], [0, 1]]])
+@pytest.mark.parametrize("plain", [[[1, 0], [0, 1]], [[1, 0, 1], [0, 1, 0]]])
+def test_a_part_without_negative_entries_beside_one_with_them_keeps_all_its_pairs(
+    signed: list[list[int]], plain: list[list[int]]
+) -> None:
+    domain = Domain.of({"a": len(signed[0]), "b": len(plain[0])})
+    query = Query.product(domain, {"a": Matrix(signed), "b": Matrix(plain)})
+    assert sensitivity(query, Relation.REPLACE_ONE) == brute_force(query, Relation.REPLACE_ONE, 1)
+
+
+@pytest.mark.parametrize("max_rows", [1, 3])
+def test_a_relation_may_be_named_and_the_cache_does_not_mind_which_came_first(max_rows: int) -> None:
+    query = Query.marginal(Domain.of({"named first": 3 + max_rows}), "named first")
+    for known in (sensitivity, largest_change):
+        named = [known(query, relation.value, max_rows) for relation in BOTH]
+        assert named == [known(query, relation, max_rows) for relation in BOTH]
+    assert sensitivity(query, Relation.REPLACE_ONE).l1 == 2
+    with pytest.raises(OptionError):
+        sensitivity(query, "replace_one")
+
+
+@given(queries(max_cells=12), st.sampled_from(BOTH))
+def test_the_largest_change_of_an_answer_is_never_below_the_truth(query: Query, relation: Relation) -> None:
+    dense = query.dense().astype(np.float64)
+    truth = np.abs(dense).max() if relation is Relation.ADD_REMOVE else np.ptp(dense, axis=1).max()
+    assert float(largest_change(query, relation)) >= truth * (1 - 1e-9)
+
+
+def test_the_smallest_integer_is_not_taken_for_nothing() -> None:
+    query = Query.product(Domain.of({"a": 2}), {"a": Matrix(np.array([[-(2**63), 0], [0, 1]]))})
+    assert sensitivity(query, Relation.ADD_REMOVE) == Sensitivity(Fraction(2**63), Fraction(2**126))
 
 
 @given(queries(max_cells=12), st.sampled_from(BOTH))

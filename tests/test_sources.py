@@ -4,11 +4,14 @@ import io
 import itertools
 import os
 import random
+from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,6 +23,7 @@ from priory.data.duckdb import open_in_duckdb
 from priory.data.memory import MemorySource
 from priory.data.opening import open_source
 from priory.data.schema import Schema
+from priory.data.source import Source
 from priory.domain import Domain
 from priory.errors import DataError, DomainError, OptionError, SizeError
 from priory.factor import Factor
@@ -71,6 +75,71 @@ def codes_of(source: object) -> list[np.ndarray]:
 def table(rows: list[list[str | None]]) -> dict[str, Cells]:
     names = [column.name for column in SCHEMA.columns]
     return {name: Cells.objects([row[i] for row in rows]) for i, name in enumerate(names)}
+
+
+FAR = {
+    "days": (pa.int32(), pa.date32(), [2**31 - 1, -(2**31) + 2]),
+    "seconds": (pa.int64(), pa.timestamp("s"), [2**62, -(2**62)]),
+    "microseconds": (pa.int64(), pa.timestamp("us"), [2**63 - 2, -(2**63) + 2]),
+}
+
+
+@pytest.mark.parametrize("unit", FAR)
+def test_a_moment_beyond_any_calendar_is_read_and_does_not_fail(unit: str, tmp_path: Path) -> None:
+    stored, kind, numbers = FAR[unit]
+    frame = pa.table(dict.fromkeys((column.name for column in SCHEMA.columns), pa.array(numbers, stored).cast(kind)))
+    sources = [open_source(frame, SCHEMA), open_source(duckdb.connect().from_arrow(frame), SCHEMA)]
+    if unit != "seconds":
+        pq.write_table(frame, tmp_path / "far.parquet")
+        sources.append(open_source(tmp_path / "far.parquet", SCHEMA))
+    for source in sources:
+        assert source.count([()])[0].total == 2
+
+
+def test_texts_of_arrow_that_are_not_utf8_are_bad_cells_and_persons_of_their_own() -> None:
+    ends, text = pa.py_buffer(np.array([0, 1, 2, 3], dtype=np.int32).tobytes()), pa.py_buffer(b"a\xff\xff")
+    column = pa.StringArray.from_buffers(3, ends, text)
+    schema = Schema.of([Unmodelled.of("who", kind="id"), Category.of("x", ["a"], other="b")], name="bytes")
+    frame = pa.table({"who": column, "x": column})
+    assert open_source(frame, schema).count([("x",)])[0].values.tolist() == [1, 2]
+    assert open_source(frame, schema, unit="who", key=KEY).count([("x",)])[0].values.tolist() == [1, 1]
+
+
+class Unspellable:
+    def __str__(self) -> str:
+        raise RuntimeError("told")
+
+    __repr__ = __str__
+
+
+@pytest.mark.parametrize("person", [10**5000, Unspellable()], ids=["long", "raises"])
+def test_a_person_who_cannot_be_spelled_is_nobody(person: object) -> None:
+    frame = {"who": ["a", person], "x": ["a", "b"]}
+    assert open_source(frame, PERSONS, unit="who", key=KEY).count([()])[0].total == 1
+
+
+@pytest.mark.parametrize("same", [[1, 1.0, "1", np.float32(1), np.int8(1)], [True, np.True_, "true"]])
+def test_a_person_is_spelled_alike_whatever_the_type(same: list[object]) -> None:
+    frame = {"who": same, "x": ["a"] * len(same)}
+    assert open_source(frame, PERSONS, unit="who", key=KEY).count([()])[0].total == 1
+
+
+def test_no_warning_tells_of_a_wide_float() -> None:
+    schema = Schema.of([Number.of("x", whole=False, low=0, high=1, edges=[0, 0.5, 1], other=0)], name="wide")
+    frame = {"x": np.array([np.longdouble("1e4000"), 0])}
+    assert open_source(frame, schema).count([("x",)])[0].values.tolist() == [1, 1]
+
+
+def test_lengths_that_differ_are_refused_without_a_count() -> None:
+    with pytest.raises(DataError, match=r"^[^0-9]*$"):
+        open_source({"x": range(12345), "y": [1]}, Schema.coded({"x": 2, "y": 2}))
+
+
+def test_a_frame_with_a_column_called_domain_is_a_frame() -> None:
+    schema = Schema.coded({"domain": 3, "count": 2})
+    frame = pd.DataFrame({"domain": [0, 1, 1], "count": [0, 0, 1]})
+    for data in (frame, duckdb.connect().from_df(frame)):
+        assert open_source(data, schema).count([("domain",)])[0].values.tolist() == [1, 2, 0]
 
 
 def test_duckdb_reads_every_awkward_text_as_the_codec_does(tmp_path: Path) -> None:
@@ -128,14 +197,15 @@ def test_every_kind_of_typed_table_gives_the_same_counts(kind: str, tmp_path: Pa
     arrow = pa.Table.from_pandas(TYPED, preserve_index=False)
     path = tmp_path / "t.parquet"
     pq.write_table(arrow, path)
-    source = {
+    openers: dict[str, Callable[[], Source]] = {
         "pandas": lambda: open_source(TYPED, SCHEMA),
         "polars": lambda: open_source(pl.from_arrow(arrow), SCHEMA),
         "arrow": lambda: open_source(arrow, SCHEMA),
         "parquet": lambda: open_source(path, SCHEMA),
         "relation": lambda: open_source(duckdb.connect().sql(f"FROM '{path}'"), SCHEMA),
         "duckdb": lambda: open_in_duckdb(path, SCHEMA, None),
-    }[kind]()
+    }
+    source = openers[kind]()
     expected = {
         "text": {"a": 1, "other": 2, "1": 1},
         "code": {"3": 1, "null": 1, "1": 1, "99": 1},
@@ -270,6 +340,7 @@ CONTAINERS: dict[str, tuple[bytes | None, str]] = {
     "empty.csv": (b"", "first line must name the columns"),
     "nocolumn.csv": (b"x,z\n1,2\n", "column 'y'.*no such column"),
     "typo.csv": (b"x,Y\n1,2\n", "column 'y'.*did you mean 'Y'"),
+    "noheader.csv": (b"s3cret,2\n1,2\n", "column 'x'.*is it a header"),
     "twice.csv": (b"x,y,x\n1,2,3\n", "column 'x'.*two columns"),
     "latin.csv": (b"x,y\ns3cret\xff,2\n", "not UTF-8"),
     "ragged.csv": (b"x,y\n1,2\ns3cret\n", "line 3: a line has more or fewer cells"),
@@ -280,6 +351,7 @@ CONTAINERS: dict[str, tuple[bytes | None, str]] = {
     "fake.csv.gz": (b"x,y\n", "not a gzip file"),
     "cut.csv.gz": (gzip.compress(b"x,y\n" + os.urandom(5000).hex().encode() + b",1\n")[:2000], "gzip"),
     "fake.parquet": (b"x,y\ns3cret,2\n", "not a Parquet file"),
+    "tiny.parquet": (b"x", "not a Parquet file"),
 }  # fmt: skip
 
 

@@ -7,35 +7,61 @@ from priory.data.table import Table
 from priory.domain import Domain
 from priory.errors import PrioryError
 from priory.factor import Factor
+from priory.measure import measure
+from priory.mechanisms.fit import fit
+from priory.model.bases import Mixture, Product, PublicRows, Uniform
+from priory.model.model import Model
+from priory.model.plan import plan
+from priory.privacy.budget import Budget
+from priory.privacy.curator import Curator
+from priory.privacy.explain import explain
+from priory.privacy.ledger import Ledger
+from priory.privacy.measurement import Measurement
 from priory.queries.parts import Identity, Matrix, Mean, Moments, Part, Point, Prefix, Range, Recode, Set, Total
 from priory.queries.query import Query
 from priory.queries.sensitivity import Relation, Sensitivity, sensitivity
 from priory.queries.workload import Workload
+from priory.release import Release, load
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Budget",
+    "Curator",
     "Domain",
     "Factor",
     "Identity",
+    "Ledger",
     "Matrix",
     "Mean",
+    "Measurement",
+    "Mixture",
+    "Model",
     "Moments",
     "Part",
     "Point",
     "Prefix",
     "PrioryError",
+    "Product",
+    "PublicRows",
     "Query",
     "Range",
     "Recode",
     "Relation",
+    "Release",
     "Schema",
     "Sensitivity",
     "Set",
     "Source",
     "Table",
     "Total",
+    "Uniform",
     "Workload",
+    "explain",
+    "fit",
+    "load",
+    "measure",
     "open_source",
+    "plan",
     "sensitivity",
 ]

@@ -7,7 +7,7 @@ from typing import Annotated, NoReturn
 import typer
 
 import priory
-from priory.cli import demo, schema
+from priory.cli import audit, demo, estimate, fit, privacy, schema
 from priory.errors import PrioryError
 
 INTERRUPTED = 130
@@ -21,6 +21,11 @@ app = typer.Typer(
 )
 app.command("demo")(demo.demo)
 app.add_typer(schema.app, name="schema")
+app.command("fit")(fit.fit)
+app.command("estimate")(estimate.estimate)
+app.add_typer(privacy.ledger, name="ledger")
+app.command("explain")(privacy.explain)
+app.command("audit")(audit.audit)
 
 
 def _show_version(*, wanted: bool) -> None:
@@ -48,7 +53,9 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         _complain(str(error), type(error).__name__, as_json="--json" in arguments)
         sys.exit(error.exit_code)
     except typer.TyperException as error:
-        _complain(f"{error}; see priory --help", "UsageError", as_json="--json" in arguments)
+        # Without arguments Typer shows the help, and has nothing more to say.
+        if str(error):
+            _complain(f"{str(error).rstrip('.?')}; see priory --help", "UsageError", as_json="--json" in arguments)
         sys.exit(2)
     except (KeyboardInterrupt, typer.Abort):
         _complain("interrupted", "Interrupted", as_json="--json" in arguments)

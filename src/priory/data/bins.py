@@ -40,8 +40,9 @@ def logarithmic(name: str, low: float, high: float, count: int, *, whole: bool) 
     if low < 0:
         raise SchemaError("logarithmic bins need bounds that are not negative; give edges", column=name)
     shift = 0 if low else 1
-    first, ratio = low + shift, math.log((end + shift) / (low + shift)) / count
-    inner = [first * math.exp(ratio * i) - shift for i in range(1, count)]
+    # Not the logarithm of the ratio, which may be infinite.
+    start, stop = math.log(low + shift), math.log(end + shift)
+    inner = [math.exp(start + (stop - start) * i / count) - shift for i in range(1, count)]
     if whole:
         return _apart([int(low), *(round(edge) for edge in inner), int(end)])
     # Six digits are readable, and the same on every machine however its exp rounds.

@@ -169,7 +169,11 @@ def _gather(column: ModelledColumn, readings: list[Reading]) -> Readings:
 def _read_array(column: ModelledColumn, values: NDArray[Any]) -> Readings:
     """Read a NumPy array of numbers, booleans or datetimes at once."""
     kind = values.dtype.kind
-    missing = np.isnan(values) if kind in "fcmM" else np.zeros(len(values), dtype=bool)
+    if kind == "f" and values.dtype.itemsize > 8:
+        # A warning that a wide float becomes infinite would tell of a value.
+        with np.errstate(over="ignore"):
+            values = values.astype(np.float64)
+    missing = np.isnan(values) if kind in "fmM" else np.zeros(len(values), dtype=bool)
     found = np.zeros(len(values), dtype=np.float64 if isinstance(column, Number) else np.int64)
     good = np.zeros(len(values), dtype=bool)
     if isinstance(column, Number) and kind in "iuf":

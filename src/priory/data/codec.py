@@ -127,11 +127,20 @@ def _put_in_order(
     floor = np.full(len(rows), min(edge[0] for edge in edges))
     for column, value, null, edge, place, ceiling in zip(binned, values, nulls, edges, places, ceilings, strict=True):
         low = np.maximum(edge[place], floor)
-        can = np.flatnonzero(~null[rows] & (low < ceiling))
+        can = np.flatnonzero(~null[rows] & _has_room(column, low, edge[place + 1], ceiling))
         floor[can] = _plain(_drawn(column, low[can], ceiling[can], rng))
         value[rows[can]] = floor[can]
         cells = columns[column.name]
         columns[column.name] = Cells(value.astype(cells.values.dtype), cells.null, spelling=cells.spelling)
+
+
+def _has_room(
+    column: Number | Moment, low: NDArray[Any], end: NDArray[Any], ceiling: NDArray[Any]
+) -> NDArray[np.bool_]:
+    """Where the bin has a value from `low` to `ceiling`; bins of reals may meet in one point, if it is in them."""
+    if isinstance(column, Moment) or column.whole:
+        return low < ceiling
+    return np.asarray((low < ceiling) | ((low == ceiling) & ((low < end) | (end == column.high))))
 
 
 def _plain(values: NDArray[Any]) -> NDArray[Any]:

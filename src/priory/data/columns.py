@@ -180,8 +180,30 @@ class Category(Modelled):
         return tuple(str(value) for value in self.values)
 
 
+class Binned(Modelled):
+    """A column whose codes are bins between edges.
+
+    Attributes:
+        edges: where the bins begin, and where the last one ends.
+        other: a value in the bin where bad cells go.
+    """
+
+    edges: tuple[float, ...]
+    other: float | None
+
+    @property
+    def places(self) -> int:
+        """How many codes there are without null."""
+        return len(self.edges) - 1
+
+    @property
+    def other_place(self) -> int | None:
+        """The code of the bin that holds `other`, if it is declared."""
+        return None if self.other is None else place_of(self.edges, self.other)
+
+
 @dataclass(frozen=True, kw_only=True)
-class Number(Modelled):
+class Number(Binned):
     """A column of numbers in bins, whole ("integer") or not ("real").
 
     Bins are closed on the left and open on the right, the last is closed on both sides. Numbers out of bounds go to
@@ -240,16 +262,6 @@ class Number(Modelled):
         return "integer" if self.whole else "real"
 
     @property
-    def places(self) -> int:
-        """How many codes there are without null."""
-        return len(self.edges) - 1
-
-    @property
-    def other_place(self) -> int | None:
-        """The code of the bin that holds `other`, if it is declared."""
-        return None if self.other is None else place_of(self.edges, self.other)
-
-    @property
     def place_labels(self) -> tuple[str, ...]:
         """The bins as intervals; an integer alone in its bin as itself."""
         texts = [number_text(edge) for edge in (*self.edges[:-1], self.high)]
@@ -260,7 +272,7 @@ class Number(Modelled):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Moment(Modelled):
+class Moment(Binned):
     """A column of dates ("date") or of dates with a time of day ("datetime") in bins.
 
     All moments are integers here: days since 1970-01-01 for dates, microseconds since its midnight for datetimes, in
@@ -343,16 +355,6 @@ class Moment(Modelled):
         if self.format is None:
             return "YmdHMSf" if self.clock else "Ymd"
         return "".join(re.findall("%([YmdHMS])", self.format))
-
-    @property
-    def places(self) -> int:
-        """How many codes there are without null."""
-        return len(self.edges) - 1
-
-    @property
-    def other_place(self) -> int | None:
-        """The code of the bin that holds `other`, if it is declared."""
-        return None if self.other is None else place_of(self.edges, self.other)
 
     @property
     def place_labels(self) -> tuple[str, ...]:

@@ -1,8 +1,4 @@
-"""Constraints: combinations of values that cannot be, as structural zeros on codes.
-
-A condition on a column with bins holds only for the bins that lie wholly inside it, so that no possible row is ever
-declared impossible; and a missing cell breaks no constraint but a forbidden combination that says `null: true`.
-"""
+"""Constraints: combinations of values that cannot be, as structural zeros on codes."""
 
 import datetime as dt
 import itertools
@@ -39,6 +35,9 @@ Columns: TypeAlias = Mapping[str, ModelledColumn]
 @dataclass(frozen=True, kw_only=True)
 class Condition:
     """What the values of one column must be for a forbidden combination to apply.
+
+    On a column with bins it holds only for the bins that lie wholly inside it, so that no possible row is declared
+    impossible. A missing cell satisfies no condition but `null`.
 
     Attributes:
         column: the column.
@@ -113,7 +112,7 @@ class Forbid:
 
 @dataclass(frozen=True, kw_only=True)
 class Determine:
-    """A column whose value follows from another's.
+    """A column whose value follows from another's; a missing cell breaks no dependency.
 
     Attributes:
         column: the column that is determined.
@@ -144,7 +143,7 @@ class Determine:
 
 @dataclass(frozen=True, kw_only=True)
 class Order:
-    """Columns whose values do not fall from one to the next.
+    """Columns whose values do not fall from one to the next; a missing cell breaks no order.
 
     Attributes:
         columns: at least two, all numbers, all dates, all datetimes, or ordinals with the same levels.

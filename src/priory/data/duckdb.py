@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from priory.data.files import OpenTable, container_errors, open_file, open_relation
+from priory.data.files import OpenTable, connect, container_errors, open_file, open_relation
 from priory.data.frames import position
 from priory.data.memory import MemorySource
 from priory.data.source import Source, checked_cliques
 from priory.data.sql import bounded, encoding, literal
-from priory.errors import OptionError
+from priory.errors import DataError, OptionError
 from priory.factor import Factor
 
 if TYPE_CHECKING:
@@ -88,7 +88,8 @@ def open_in_duckdb(
     if memory < LEAST_MEMORY:
         raise OptionError("memory", f"at least {LEAST_MEMORY:,} bytes are needed; got {memory:,}")
     folder = tempfile.mkdtemp(prefix="priory-")
-    connection = _connect(folder, memory)
+    # What does not fit memory goes to our own folder.
+    connection = connect(memory_limit=f"{memory}B", temp_directory=folder)
     try:
         _make_codes(connection, data, schema, rule, Path(folder))
     except BaseException:
@@ -102,19 +103,6 @@ def open_in_duckdb(
 def _forget(connection: DuckDBPyConnection, folder: str) -> None:
     connection.close()
     shutil.rmtree(folder, ignore_errors=True)
-
-
-def _connect(folder: str, memory: int) -> DuckDBPyConnection:
-    import duckdb
-
-    # No extension is fetched from anywhere; what does not fit memory goes to our own folder.
-    settings: dict[str, str | bool | int | float | list[str]] = {
-        "memory_limit": f"{memory}B",
-        "temp_directory": folder,
-        "autoinstall_known_extensions": False,
-        "autoload_known_extensions": False,
-    }
-    return duckdb.connect(":memory:", config=settings)
 
 
 def _make_codes(
@@ -142,7 +130,11 @@ def _make_codes(
 
 
 def _query(found: OpenTable, schema: Schema, rule: PersonRule | None, wanted: Sequence[str]) -> str:
-    for name in wanted:
+    missing = [name for name in wanted if name not in found.cells]
+    if 2 * len(missing) > len(wanted):
+        # The first line may hold a record rather than names, so nothing of it is quoted.
+        raise DataError("its first line does not name this column, nor most others; is it a header?", column=missing[0])
+    for name in missing:
         position(list(found.cells), name)
     query = encoding(schema.modelled, found.cells, found.table, rule.column if rule else None)
     if rule is None:

@@ -37,6 +37,7 @@ REASONS = {
     "state machine": "its quotes or line ends are irregular; save it again as plain CSV with one kind of line end",
     "Maximum line size": "a line is longer than 2 MB; is a quote left open?",
     "magic bytes": "it is not a Parquet file",
+    "too small to be a Parquet": "it is not a Parquet file",
     "Out of Memory": "it needs more memory than it was given; give it more, or free some disk space",
     "No space left": "the temporary folder's disk is full",
     "gzip": "it is not a gzip file, or it is cut short",
@@ -57,20 +58,22 @@ class OpenTable:
     cells: Mapping[str, Cell]
 
 
+def connect(**settings: str) -> DuckDBPyConnection:
+    """A database of our own, in memory: it fetches no extension from anywhere and draws no progress bar."""
+    import duckdb
+
+    quiet = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
+    connection = duckdb.connect(":memory:", config={**quiet, **settings})
+    connection.execute("SET enable_progress_bar = false")
+    return connection
+
+
 def open_file(connection: DuckDBPyConnection, path: str | Path, wanted: Collection[str]) -> OpenTable:
     """Open a CSV or Parquet file in which the columns `wanted` are looked for."""
-    path = Path(path)
-    name = path.name.lower()
-    if name.endswith(PARQUET_SUFFIXES):
-        _check_there(path)
+    path = check_readable(path)
+    if path.name.lower().endswith(PARQUET_SUFFIXES):
         return _open_parquet(connection, path)
-    if name.endswith(CSV_SUFFIXES):
-        _check_there(path)
-        return _open_csv(path, wanted)
-    raise DataError(
-        f"{path} is of a kind that cannot be read; give {', '.join(CSV_SUFFIXES)} or {', '.join(PARQUET_SUFFIXES)}"
-        + (", unpacked or as .gz" if name.endswith((".xz", ".bz2", ".zip", ".zst", ".7z")) else "")
-    )
+    return _open_csv(path, wanted)
 
 
 def open_relation(relation: DuckDBPyRelation, view: str) -> OpenTable:
@@ -82,9 +85,7 @@ def open_relation(relation: DuckDBPyRelation, view: str) -> OpenTable:
 
 def read_public_file(path: str | Path, wanted: Collection[str]) -> dict[str, NDArray[Any]]:
     """The columns `wanted` of a public file that it has, as masked arrays: texts where it is CSV."""
-    import duckdb
-
-    with duckdb.connect() as connection, container_errors(path):
+    with connect() as connection, container_errors(path):
         found = open_file(connection, path, wanted)
         names = [name for name in found.cells if name in wanted]
         columns = [f"{found.cells[name].expression} AS c{i}" for i, name in enumerate(names)]
@@ -106,12 +107,20 @@ def container_errors(what: object) -> Iterator[None]:
         raise DataError(f"{what}{f', line {line[1]}' if line else ''}: {reason}") from None
 
 
-def _check_there(path: Path) -> None:
+def check_readable(path: str | Path) -> Path:
+    """The path, if it is of a kind that can be read and is a file one may open."""
+    path = Path(path)
+    if not path.name.lower().endswith((*CSV_SUFFIXES, *PARQUET_SUFFIXES)):
+        packed = path.name.lower().endswith((".xz", ".bz2", ".zip", ".zst", ".7z"))
+        raise DataError(
+            f"{path} is of a kind that cannot be read; give {', '.join((*CSV_SUFFIXES, *PARQUET_SUFFIXES))}"
+            + (", unpacked or as .gz" if packed else "")
+        )
     if path.is_dir():
         raise DataError(f"{path} is a folder; give a file")
     try:
         with path.open("rb"):
-            pass
+            return path
     except OSError as error:
         raise DataError(f"{path} cannot be opened: {error.strerror}") from None
 

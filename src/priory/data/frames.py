@@ -31,7 +31,7 @@ def cells_of(frame: Frame, names: Iterable[str]) -> dict[str, Cells]:
     columns = {name: read(position(have, name)) for name in names}
     lengths = {len(cells) for cells in columns.values()}
     if len(lengths) > 1:
-        raise DataError(f"columns have different lengths: {sorted(lengths)}")
+        raise DataError("columns have different lengths; give all of them the same number of cells")
     return columns
 
 
@@ -64,8 +64,8 @@ def _opened(frame: Frame) -> tuple[Names, Read]:
     library = type(frame).__module__.partition(".")[0]
     if library == "pandas" and hasattr(frame, "iloc") and hasattr(frame, "columns"):
         return list(frame.columns), lambda i: pandas_cells(frame.iloc[:, i])
-    if library == "polars" and hasattr(frame, "columns"):
-        collected = frame.collect() if hasattr(frame, "collect") else frame
+    if library == "polars" and type(frame).__name__ in ("DataFrame", "LazyFrame"):
+        collected = frame.collect() if type(frame).__name__ == "LazyFrame" else frame
         return list(collected.columns), lambda i: polars_cells(collected.to_series(i))
     if library == "pyarrow" and hasattr(frame, "column_names"):
         return list(frame.column_names), lambda i: arrow_cells(frame.column(i))
@@ -161,7 +161,22 @@ def arrow_cells(column: Any) -> Cells:  # noqa: ANN401 - pyarrow is optional
         return Cells(column.cast(pa.float64()).fill_null(0.0).to_numpy(), null)
     if pa.types.is_integer(kind):
         return Cells(column.fill_null(0).to_numpy(), null)
-    return Cells.objects(column.to_pylist())
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return Cells.objects(map(_text, column.cast(pa.large_binary()).to_pylist()))
+    return Cells.objects(map(_arrow_object, column))
+
+
+def _text(stored: bytes | None) -> str | None:
+    """The text in `stored`; Arrow does not check that it is UTF-8, and what is not is no level of any schema."""
+    return None if stored is None else stored.decode(errors="surrogateescape")
+
+
+def _arrow_object(scalar: Any) -> object:  # noqa: ANN401 - pyarrow is optional
+    """The Python object that it stands for, or itself where there is none, such as a time with nanoseconds."""
+    try:
+        return scalar.as_py()
+    except Exception:  # noqa: BLE001 - no value of a cell may raise
+        return scalar
 
 
 def _arrow_plain(column: Any) -> Any:  # noqa: ANN401 - pyarrow is optional

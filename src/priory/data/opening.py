@@ -7,6 +7,7 @@ from priory.data.columns import Unmodelled
 from priory.data.persons import PersonRule, kept_records, person_texts
 from priory.data.schema import Schema
 from priory.data.source import Source
+from priory.domain import Domain
 from priory.errors import OptionError
 
 
@@ -33,7 +34,8 @@ def open_source(
         OptionError: an argument cannot be what it is.
         DataError: the container cannot be read, or lacks a column. Never because of a cell.
     """
-    if hasattr(data, "count") and hasattr(data, "domain"):
+    # Of a data frame, `domain` may be a column.
+    if hasattr(data, "count") and isinstance(getattr(data, "domain", None), Domain):
         return cast(Source, data)
     rule = _person_rule(schema, unit, max_rows, key)
     if isinstance(data, str | Path) or type(data).__name__ == "DuckDBPyRelation":

@@ -46,13 +46,16 @@ def person_texts(cells: Cells) -> list[str | None]:
 
 
 def _person_text(cell: object) -> str | None:
-    if is_null(cell):
+    try:
+        if is_null(cell):
+            return None
+        if isinstance(cell, bool | np.bool_):
+            return "true" if cell else "false"
+        if isinstance(cell, float | np.floating) and float(cell).is_integer() and abs(float(cell)) <= MOST_WHOLE:
+            return str(int(cell))
+        return str(cell)
+    except Exception:  # noqa: BLE001 - a cell's own code may raise anything, and who cannot be spelled is nobody
         return None
-    if isinstance(cell, bool):
-        return "true" if cell else "false"
-    if isinstance(cell, float) and cell.is_integer() and abs(cell) <= MOST_WHOLE:
-        return str(int(cell))
-    return str(cell)
 
 
 def kept_records(persons: Sequence[str | None], codes: Sequence[Codes], max_rows: int, key: bytes) -> NDArray[np.bool_]:

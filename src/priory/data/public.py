@@ -2,6 +2,7 @@
 
 import calendar
 import datetime as dt
+import glob
 import math
 import sys
 from collections.abc import Sequence
@@ -27,7 +28,9 @@ from priory.data.columns import (
     Number,
     Unmodelled,
 )
+from priory.data.files import PARQUET_SUFFIXES, check_readable, connect, container_errors, read_public_file
 from priory.data.schema import Schema
+from priory.data.sql import literal
 from priory.data.table import Table
 from priory.errors import DataError
 
@@ -58,8 +61,10 @@ def check_public(schema: Schema, frame: object) -> None:
     Raises:
         DataError: a column is missing, or has cells that would go to `other` or be clamped.
     """
-    frame = read_public(frame) if isinstance(frame, str | Path) else frame
-    for name, cells in frames.cells_of(frame, [column.name for column in schema.modelled]).items():
+    wanted = [column.name for column in schema.modelled]
+    # As text, not by types found from the cells: "007" is a level that a number would lose.
+    frame = read_public_file(frame, wanted) if isinstance(frame, str | Path) else frame
+    for name, cells in frames.cells_of(frame, wanted).items():
         column = cast(ModelledColumn, schema.column(name))
         readings = read_cells(column, cells)
         lost = readings.missing & (not column.nullable)
@@ -75,17 +80,12 @@ def check_public(schema: Schema, frame: object) -> None:
 
 def read_public(path: str | Path) -> Table:
     """A public CSV or Parquet file as a table, with types found from its cells."""
-    import duckdb
-
-    if not Path(path).is_file():
-        raise DataError(f"there is no file {str(path)!r}")
-    is_parquet = ".parquet" in Path(path).name.lower()
-    with duckdb.connect() as connection:
-        try:
-            relation = connection.read_parquet(str(path)) if is_parquet else connection.read_csv(str(path), header=True)
-            names, arrays = relation.columns, relation.fetchnumpy()
-        except duckdb.Error as error:
-            raise DataError(f"{str(path)!r} cannot be read as a table: {str(error).splitlines()[0]}") from None
+    path = check_readable(path)
+    with connect() as connection, container_errors(path):
+        table = literal(glob.escape(str(path)))
+        reader = "read_parquet" if path.name.lower().endswith(PARQUET_SUFFIXES) else "read_csv"
+        relation = connection.sql(f"FROM {reader}({table}{'' if reader == 'read_parquet' else ', header = true'})")
+        names, arrays = relation.columns, relation.fetchnumpy()
     return Table.of({name: frames.array_cells(arrays[name]) for name in names})
 
 
@@ -169,13 +169,17 @@ def _real(name: str, low: float, high: float) -> Column:
     first = math.floor(Fraction(low) / step)
     last = max(math.ceil(Fraction(high) / step), first + 1)
     # Beyond the largest float there is no round bound.
-    edges = [float(min(max(step * i, -LARGEST), LARGEST)) for i in range(first, last + 1)]
+    rounded = (float(min(max(step * i, -LARGEST), LARGEST)) for i in range(first - 1, last + 1))
+    edges = list(dict.fromkeys(rounded))
+    edges = edges[1:] if len(edges) > 2 and edges[1] <= low else edges
     return Number.of(name, whole=False, low=edges[0], high=edges[-1], edges=edges, nullable=True)
 
 
 def _round_step(low: float, high: float) -> Fraction:
     """The smallest of 1, 2, 5, 10, … (or 0.1, 0.2, …) that makes no more than the usual number of bins."""
     width = (Fraction(high) - Fraction(low)) / USUAL_BINS or Fraction(1, USUAL_BINS)
+    # Wide enough for neighbouring edges to be different floats.
+    width = max(width, 4 * Fraction(math.ulp(max(abs(low), abs(high)))))
     power = Fraction(10) ** math.floor(math.log10(width))
     return next(power * digit for digit in (1, 2, 5, 10, 20) if power * digit >= width)
 

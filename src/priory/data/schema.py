@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from priory.data.columns import Boolean, Category, Column, ModelledColumn, Unmodelled
 from priory.data.constraints import Constraint, PublicValue, check, one_of
 from priory.data.table import html_table, text_table
+from priory.data.writing import written_whole
 from priory.data.yaml_reader import suggestion
 from priory.domain import Clique, Domain
 from priory.errors import SchemaError
@@ -161,7 +162,8 @@ class Schema:
 
     def save(self, path: str | Path) -> None:
         """Write the schema to a YAML file."""
-        Path(path).write_text(self.dump(), encoding="utf-8", newline="\n")
+        with written_whole(path) as draft:
+            draft.write_text(self.dump(), encoding="utf-8", newline="\n")
 
     @property
     def modelled(self) -> tuple[ModelledColumn, ...]:

@@ -6,7 +6,7 @@ They say the same as `priory.data.codec` cell by cell; a law in the tests holds 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from priory.data.columns import MOST_WHOLE, Boolean, Category, ModelledColumn, Moment, Number
+from priory.data.columns import FIRST_DAY, LAST_DAY, MOST_WHOLE, Boolean, Category, ModelledColumn, Moment, Number
 
 NUMBER = " *[+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]+)? *"
 INTEGERS = [f"{sign}{width}" for sign in ("", "U") for width in ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")]
@@ -110,7 +110,7 @@ def _value(column: ModelledColumn, found: Cell) -> str:
     if isinstance(column, Boolean):
         value = _truth(column, cell, family)
     elif isinstance(column, Moment):
-        value = _text_moment(column, cell) if family == "text" else _typed_moment(column, cell, family)
+        value = _text_moment(column, cell) if family == "text" else _typed_moment(column, found)
     elif isinstance(column, Number) or column.whole:
         value = _number(cell, family)
     else:
@@ -165,16 +165,19 @@ def _number(cell: str, family: str) -> str | None:
     return None
 
 
-def _typed_moment(column: Moment, cell: str, family: str) -> str | None:
+def _typed_moment(column: Moment, found: Cell) -> str | None:
     """A cell that is a date or a timestamp, as days or microseconds since 1970; infinite ones are bad."""
+    cell, family = found.expression, found.family
     if family not in {"date", "timestamp"}:
         return None
-    if column.clock:
-        moment = f"epoch_us({cell})"
-    elif family == "date":
-        moment = f"date_diff('day', DATE '1970-01-01', {cell})"
+    if family == "date":
+        # Days reach further than timestamps, so they are brought back to the calendar before they become one.
+        days = f"date_diff('day', DATE '1970-01-01', {cell})"
+        moment = f"greatest(least({days}, {LAST_DAY + 1}), {FIRST_DAY})" + (" * 86400000000" if column.clock else "")
     else:
-        moment = f"CAST(floor(epoch_us({cell}) / 86400000000) AS BIGINT)"
+        # Seconds of far years cannot become microseconds, and are bad. With a time zone they are microseconds already.
+        cell = cell if found.sql_type.endswith("ZONE") else f"TRY_CAST({cell} AS TIMESTAMP)"
+        moment = f"epoch_us({cell})" if column.clock else f"CAST(floor(epoch_us({cell}) / 86400000000) AS BIGINT)"
     return f"CASE WHEN isfinite({cell}) THEN {moment} END"
 
 

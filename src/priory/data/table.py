@@ -11,6 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priory.data.cells import Cells
+from priory.data.files import connect, container_errors
+from priory.data.sql import identifier, literal
+from priory.data.writing import written_whole
 from priory.errors import DataError, MissingExtra
 
 ROWS_SHOWN = 10
@@ -99,27 +102,33 @@ class Table:
         Dates and booleans are spelled as the schema's texts are, so that the file can be read by the same schema.
         """
         texts = [_csv_texts(cells) for cells in self.columns.values()]
-        with Path(path).open("w", encoding="utf-8", newline="") as file:
+        with written_whole(path) as draft, draft.open("w", encoding="utf-8", newline="") as file:
             file.write(",".join(_quoted(name) for name in self.columns) + "\n")
             file.writelines(",".join(row) + "\n" for row in zip(*texts, strict=True))
 
     def write_parquet(self, path: str | Path) -> None:
-        """Write a Parquet file."""
-        import duckdb
+        """Write a Parquet file.
 
+        Raises:
+            DataError: there are no columns, or two names differ only in case.
+        """
         if not self.columns:
             raise DataError("a Parquet file needs at least one column")
+        # DuckDB would rename the second of them; to it, only the letters A to Z have a case.
+        folded = [name.encode().lower() for name in self.names]
+        for i, name in enumerate(self.names):
+            if folded[i] in folded[:i]:
+                raise DataError("another name differs only in case, which this file cannot hold", column=name)
         # DuckDB takes NumPy's masked arrays by position; names are given in SQL, where every name can be quoted.
         arrays = {f"c{i}": _duckdb_values(cells) for i, cells in enumerate(self.columns.values())}
         types = {"text": "VARCHAR", "date": "DATE", "datetime": "TIMESTAMP"}
         selected = ", ".join(
-            f"CAST(c{i} AS {types[kind]}) AS {_identifier(name)}" if kind in types else f"c{i} AS {_identifier(name)}"
+            f"CAST(c{i} AS {types[kind]}) AS {identifier(name)}" if kind in types else f"c{i} AS {identifier(name)}"
             for i, (name, kind) in enumerate((name, self.kind(name)) for name in self.columns)
         )
-        target = str(path).replace("'", "''")
-        with duckdb.connect() as connection:
+        with written_whole(path) as draft, connect() as connection, container_errors(path):
             connection.register("cells", arrays)
-            connection.execute(f"COPY (SELECT {selected} FROM cells) TO '{target}' (FORMAT parquet)")
+            connection.execute(f"COPY (SELECT {selected} FROM cells) TO {literal(str(draft))} (FORMAT parquet)")
 
     def __str__(self) -> str:
         shown = self.head()
@@ -222,10 +231,6 @@ def _duckdb_values(cells: Cells) -> NDArray[Any]:
         values = values.astype("datetime64[us]")
         return values if cells.null is None else np.where(cells.null, np.datetime64("NaT"), values)
     return values if cells.null is None else np.ma.masked_array(values, cells.null)
-
-
-def _identifier(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _value_texts(cells: Cells) -> list[str]:

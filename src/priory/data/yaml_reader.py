@@ -8,7 +8,6 @@ from typing import Any, TypeAlias
 
 from priory.errors import SchemaError
 
-MOST_VALUES = 2_000_000
 DEEPEST = 20
 
 INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]{0,300})")
@@ -127,17 +126,21 @@ def suggestion(word: str, known: Iterable[str]) -> str:
 
 
 class _Builder:
-    """Builds values from nodes, counting them so that aliases cannot multiply without end."""
+    """Builds values from nodes, each node once however many aliases it has."""
 
     def __init__(self, path: str | None) -> None:
         self.path = path
-        self.left = MOST_VALUES
+        self.built: dict[int, Value] = {}
 
     def value(self, node: Any, depth: int) -> Value:  # noqa: ANN401 - a PyYAML node of one of three kinds
+        if id(node) not in self.built:
+            self.built[id(node)] = self.new_value(node, depth)
+        return self.built[id(node)]
+
+    def new_value(self, node: Any, depth: int) -> Value:  # noqa: ANN401 - as above
         line = node.start_mark.line + 1
-        self.left -= 1
-        if self.left < 0 or depth > DEEPEST:
-            raise SchemaError("lists, mappings or aliases are too many or nested too deeply", line=line, path=self.path)
+        if depth > DEEPEST:
+            raise SchemaError("lists, mappings or aliases are nested too deeply", line=line, path=self.path)
         if node.tag.startswith("!"):
             raise SchemaError(f"tags such as {node.tag} are not used here; leave it out", line=line, path=self.path)
         if node.id == "sequence":

@@ -16,6 +16,7 @@ from priory.domain import Clique, Domain
 from priory.errors import DomainError, OptionError
 from priory.factor import Array, Factor
 from priory.model.contract import Contraction
+from priory.model.gpu import Precision, TorchContraction
 from priory.model.graph import GraphTilted
 from priory.model.layout import Layout, Values, potentials_of
 from priory.model.mixed import MixedOracle, MixedTilted
@@ -68,11 +69,22 @@ class Uniform(Base):
     Args:
         domain: the attributes.
         memory_in_bytes: what its oracles may use.
+        device: a device of torch for its oracles, such as "cuda"; without one they run on the CPU.
+        precision: of the arithmetic on that device.
     """
 
-    def __init__(self, domain: Domain, *, memory_in_bytes: int = MEMORY_IN_BYTES) -> None:
+    def __init__(
+        self,
+        domain: Domain,
+        *,
+        memory_in_bytes: int = MEMORY_IN_BYTES,
+        device: str | None = None,
+        precision: Precision = "float64",
+    ) -> None:
         self._domain = domain
         self.memory_in_bytes = memory_in_bytes
+        self.device = device
+        self.precision = precision
 
     @property
     def domain(self) -> Domain:
@@ -81,11 +93,16 @@ class Uniform(Base):
     def __repr__(self) -> str:
         return f"Uniform({len(self.domain)} attributes)"
 
-    def bind(self, cliques: Iterable[Clique]) -> Contraction:
-        return _contraction(self._domain, tuple(self._domain.checked(c) for c in cliques), self.memory_in_bytes)
+    def bind(self, cliques: Iterable[Clique]) -> Oracle:
+        cliques = tuple(self._domain.checked(clique) for clique in cliques)
+        if self.device is None:
+            return _contraction(self._domain, cliques, self.memory_in_bytes)
+        planned = plan(self._domain, cliques, memory_in_bytes=self.memory_in_bytes)
+        layout = Layout(self._domain, cliques)
+        return TorchContraction(layout, planned, device=self.device, precision=self.precision)
 
     def tilt(self, potentials: Potentials) -> Tilted:
-        return GraphTilted.of(self.bind(tuple(potentials)), potentials)
+        return GraphTilted.of(_contraction(self._domain, tuple(potentials), self.memory_in_bytes), potentials)
 
 
 def _contraction(domain: Domain, cliques: tuple[Clique, ...], memory_in_bytes: int) -> Contraction:

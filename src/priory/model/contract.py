@@ -1,18 +1,19 @@
 """Contract: carry a program out, in linear space where that is safe and in log space where it is not."""
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from priory.errors import SizeError
 from priory.factor import Array
+from priory.model.algebra import LogSpace, Support, bound, carried_out, view
 from priory.model.layout import Layout
 from priory.model.plan import MEMORY_IN_BYTES, Plan
-from priory.model.program import COPY, DIV, MATMUL, MUL, NORM, SUM, Program, Step, program
+from priory.model.program import Program, program
+from priory.model.runner import Runner
 
 # A term of a sum is lost below 1e-308; what it adds to an entry of a message is then nothing while the entry is above
 # this. Entries below it, or zero without being structurally so, send the call to log space.
@@ -25,145 +26,6 @@ _LOWEST = -60.0
 _REMEMBERED = 8
 _DOUBLE = 8
 _SAFE, _EMPTY, _LOST = range(3)
-
-
-class Algebra(Protocol):
-    """What a step's operations mean: numbers, logarithms of numbers, or whether numbers are positive."""
-
-    def multiply(self, a: Array, b: Array, out: Array) -> None:
-        """The product."""
-
-    def sum(self, a: Array, axes: tuple[int, ...], out: Array) -> None:
-        """The sum over `axes`."""
-
-    def norm(self, raw: Array, out: Array) -> float:
-        """Divide by the largest entry, and return its logarithm."""
-
-    def divide(self, a: Array, b: Array, out: Array) -> None:
-        """The quotient, with 0 / 0 = 0."""
-
-    def matmul(self, a: Array, b: Array, out: Array) -> None:
-        """The batched product of matrices."""
-
-
-class LogSpace:
-    """Slow and safe: nothing is lost whatever the potentials."""
-
-    def multiply(self, a: Array, b: Array, out: Array) -> None:
-        np.add(a, b, out=out)
-
-    def sum(self, a: Array, axes: tuple[int, ...], out: Array) -> None:
-        top = np.max(a, axis=axes, keepdims=True)
-        top = np.where(np.isfinite(top), top, 0.0)
-        out[...] = np.log(np.exp(a - top).sum(axis=axes)) + np.squeeze(top, axis=axes)
-
-    def norm(self, raw: Array, out: Array) -> float:
-        top = float(raw.max())
-        np.subtract(raw, top if np.isfinite(top) else 0.0, out=out)
-        return top
-
-    def divide(self, a: Array, b: Array, out: Array) -> None:
-        out[...] = np.where(np.isneginf(a), -np.inf, a - np.where(np.isneginf(b), 0.0, b))
-
-    def matmul(self, a: Array, b: Array, out: Array) -> None:
-        out[...] = -np.inf
-        for k in range(a.shape[-1]):
-            np.logaddexp(out, a[..., :, k, None] + b[..., None, k, :], out=out)
-
-
-class Support:
-    """Whether a number is positive for structural reasons: 1 or 0, so that nothing can underflow."""
-
-    def multiply(self, a: Array, b: Array, out: Array) -> None:
-        np.multiply(a, b, out=out)
-
-    def sum(self, a: Array, axes: tuple[int, ...], out: Array) -> None:
-        out[...] = a.max(axis=axes)
-
-    def norm(self, raw: Array, out: Array) -> float:
-        out[...] = raw
-        return 0.0
-
-    def divide(self, a: Array, b: Array, out: Array) -> None:
-        np.multiply(a, b, out=out)
-
-    def matmul(self, a: Array, b: Array, out: Array) -> None:
-        np.matmul(a, b, out=out)
-        np.minimum(out, 1.0, out=out)
-
-
-def carried_out(steps: Iterable[Step], buffer: Array, algebra: Algebra) -> float:
-    """Carry `steps` out in any algebra; returns the sum of the logarithms that were divided out."""
-    logs = 0.0
-    for step in steps:
-        call = _bound(step, buffer)
-        if call[0] == MUL:
-            algebra.multiply(call[1], call[2], call[3])
-        elif call[0] == SUM:
-            algebra.sum(call[1], call[2], call[3])
-        elif call[0] == COPY:
-            call[2][...] = call[1]
-        elif call[0] == NORM:
-            logs += algebra.norm(call[1], call[2])
-        elif call[0] == DIV:
-            algebra.divide(call[1], call[2], call[3])
-        else:
-            algebra.matmul(call[1], call[2], call[3])
-    return logs
-
-
-def _view(buffer: Array, start: int, shape: Sequence[int], strides: Sequence[int]) -> Array:
-    return np.ndarray(
-        tuple(shape), np.float64, buffer, start * _DOUBLE, tuple([stride * _DOUBLE for stride in strides])
-    )
-
-
-def _bound(step: Step, buffer: Array) -> tuple[Any, ...]:
-    """A step with its operands as views of the buffer: the kind, what goes in, what comes out."""
-    kind, shape = step.kind, step.shape
-    if kind == MATMUL:
-        return _bound_matmul(step, buffer)
-    a = _view(buffer, step.a, shape, step.a_strides)
-    if kind == SUM:
-        summed = tuple([i for i, stride in enumerate(step.out_strides) if stride == 0])
-        kept = [i for i, stride in enumerate(step.out_strides) if stride != 0]
-        out = _view(buffer, step.out, [shape[i] for i in kept], [step.out_strides[i] for i in kept])
-        return (SUM, a, summed, out) if summed else (COPY, a, out)
-    out = _view(buffer, step.out, shape, step.out_strides)
-    if kind == COPY:
-        return (COPY, a, out)
-    if kind == NORM:
-        return (NORM, a, out, step.b)
-    return (kind, a, _view(buffer, step.b, shape, step.b_strides), out)
-
-
-def _bound_matmul(step: Step, buffer: Array) -> tuple[Any, ...]:
-    batch, m, k, n = step.shape
-    first = 0 if batch > 1 else 1
-    a = _view(buffer, step.a, (batch, m, k)[first:], step.a_strides[first:])
-    b = _view(buffer, step.b, (batch, k, n)[first:], step.b_strides[first:])
-    return (MATMUL, a, b, _view(buffer, step.out, (batch, m, n)[first:], step.out_strides[first:]))
-
-
-def _run(calls: Iterable[tuple[Any, ...]], scales: Array) -> None:
-    """Carry bound steps out in linear space. Lean on purpose: with many small cliques this loop is the cost."""
-    multiply, add, largest, divide, matmul = np.multiply, np.add.reduce, np.maximum.reduce, np.divide, np.matmul
-    for call in calls:
-        kind = call[0]
-        if kind == MUL:
-            multiply(call[1], call[2], call[3])
-        elif kind == SUM:
-            add(call[1], call[2], None, call[3])
-        elif kind == NORM:
-            top = largest(call[1])
-            divide(call[1], top, call[2])
-            scales[call[3]] = top
-        elif kind == DIV:
-            divide(call[1], call[2], call[3])
-        elif kind == COPY:
-            call[2][...] = call[1]
-        else:
-            matmul(call[1], call[2], call[3])
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,7 +44,7 @@ class Calibrated:
 
     def table(self, start: int, shape: Sequence[int], strides: Sequence[int]) -> Array:
         """A table of the buffer as an array."""
-        return _view(self.buffer, start, shape, strides)
+        return view(self.buffer, start, shape, strides)
 
 
 class Contraction:
@@ -207,8 +69,7 @@ class Contraction:
         self._empty = [start for start, clique in zip(layout.offsets, layout.cliques, strict=False) if not clique]
         self._log_cells = float(sum(np.log(plan.domain.shape[v]) for v in plan.order))
         self._lock = threading.Lock()
-        self._buffer: Array | None = None
-        self._scales = np.ones(len(plan.bags))
+        self._runner: Runner | None = None
         self._zeros: dict[bytes, NDArray[np.bool_]] = {}
 
     def __call__(self, theta: Array, out: Array | None = None) -> tuple[float, Array]:
@@ -223,7 +84,8 @@ class Contraction:
         """The same, keeping every bag's table, for projections and sampling."""
         with self._lock, np.errstate(all="ignore"):
             buffer, log_z = self._there_and_back(theta)
-            if buffer is self._buffer or all(bag.split is None for bag in self.plan.bags):
+            is_linear = self._runner is not None and buffer is self._runner.buffer
+            if is_linear or all(bag.split is None for bag in self.plan.bags):
                 return Calibrated(self._program, buffer.copy(), log_z)
         # In log space the three tables of a cut bag may be too far apart for linear space; one table never is.
         bags = tuple(replace(bag, split=None) for bag in self.plan.bags)
@@ -231,41 +93,32 @@ class Contraction:
 
     def _there_and_back(self, theta: Array) -> tuple[Array, float]:
         """A buffer with all marginals in linear space, and log Z."""
-        if self._buffer is None:
-            self._bind()
-        assert self._buffer is not None  # noqa: S101  bound above
-        buffer, size = self._buffer, self.layout.size
+        if self._runner is None:
+            self._runner = Runner(self._program)
+        runner, buffer = self._runner, self._runner.buffer
         shift = self._load(theta, buffer)
         if np.isneginf(shift):
             return self._nothing(buffer)
-        np.exp(buffer[:size], out=buffer[:size])
-        _run(self._forward, self._scales)
-        verdict = self._verdict(theta)
+        runner.exponentiate()
+        runner.forward()
+        verdict = self._verdict(theta, buffer)
         if verdict == _LOST:
             return self._rescued(theta)
         if verdict == _EMPTY:
             return self._nothing(buffer)
-        _run(self._back, self._scales)
-        return buffer, shift + float(np.log(self._scales).sum()) - self._log_cells
-
-    def _bind(self) -> None:
-        self._buffer = np.zeros(self._program.size)
-        steps = self._program
-        self._before = [_bound(step, self._buffer)[1:] for step in steps.before]
-        self._forward = [_bound(step, self._buffer) for step in steps.forward]
-        self._back = [_bound(step, self._buffer) for step in (*steps.back, *steps.after)]
+        runner.back()
+        return buffer, shift + float(np.log(runner.scales).sum()) - self._log_cells
 
     def _load(self, theta: Array, buffer: Array) -> float:
         """Put potentials into the buffer, nested ones added to their maximal clique; return what was taken out."""
         size = self.layout.size
         buffer[:size] = theta
         buffer[self._program.one] = 1.0
-        if buffer is self._buffer:
-            for a, b, out in self._before:
-                np.add(a, b, out)
+        if self._runner is not None and buffer is self._runner.buffer:
+            self._runner.add_nested()
         else:
             for step in self._program.before:
-                np.add(*_bound(step, buffer)[1:])
+                np.add(*bound(step, buffer)[1:])
         tops = np.maximum.reduceat(buffer[:size], self._starts) if size else np.zeros(0)
         constant = sum(float(buffer[cell]) for cell in self._empty)
         buffer[self._empty] = 0.0
@@ -281,20 +134,18 @@ class Contraction:
         buffer[:size] -= np.repeat(tops, self._repeats)
         return constant + float(leaves.sum())
 
-    def _verdict(self, theta: Array) -> int:
+    def _verdict(self, theta: Array, buffer: Array) -> int:
         """Whether the messages can be trusted; structural zeros are made harmless for the way back."""
-        assert self._buffer is not None  # noqa: S101  bound before
         first, last = self._program.raw
-        raw = self._buffer[first:last]
+        raw = buffer[first:last]
         if not len(raw) or (raw.min() >= _TINY and raw.max() <= _HUGE):
             return _SAFE
         zeros = self._structural_zeros(theta)
         trusted = ((raw >= _TINY) & (raw <= _HUGE)) | zeros
         if not trusted.all():
             return _LOST
-        roots = [
-            start - first for start, bag in zip(self._program.messages, self.plan.bags, strict=True) if bag.parent < 0
-        ]
+        starts = zip(self._program.messages, self.plan.bags, strict=True)
+        roots = [start - first for start, bag in starts if bag.parent < 0]
         if zeros[roots].any():
             return _EMPTY
         # Where nothing was sent nothing is believed: 0 / 1 stands for 0 / 0.

@@ -17,6 +17,8 @@ _RANDOM_ORDERS_UP_TO = 60
 # Attributes in more scopes than this are scored again when their turn comes, not at every change: stars stay linear.
 _LAZY_ABOVE = 24
 _SIMPLICIAL = -1.0
+# No other order brings so many cells down to what a machine holds; looking for one would only delay the refusal.
+_HOPELESS = 1 << 60
 
 
 def best_order(scopes: Sequence[Scope], shape: Sequence[int], hint: Sequence[int] | None) -> list[Bucket]:
@@ -28,7 +30,7 @@ def best_order(scopes: Sequence[Scope], shape: Sequence[int], hint: Sequence[int
     logs = [math.log2(size) for size in shape]
     greedy = _Elimination(scopes, min_weight(logs))
     best = greedy.run()
-    if not greedy.fills:
+    if not greedy.fills or _cells(best, shape) > _HOPELESS:
         return best
     scores = [min_fill(logs)]
     if len(best) <= _RANDOM_ORDERS_UP_TO:
@@ -65,8 +67,8 @@ def min_fill(logs: Sequence[float]) -> Score:
     return score
 
 
-def _cells(buckets: Iterable[Bucket], shape: Sequence[int]) -> float:
-    return float(sum(math.prod(map(shape.__getitem__, rest)) * shape[v] for v, rest in buckets))
+def _cells(buckets: Iterable[Bucket], shape: Sequence[int]) -> int:
+    return sum(math.prod(map(shape.__getitem__, rest)) * shape[v] for v, rest in buckets)
 
 
 class _Elimination:

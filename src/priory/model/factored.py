@@ -11,6 +11,7 @@ import numpy as np
 
 from priory.errors import SizeError
 from priory.factor import Array
+from priory.model.algebra import block_of, in_blocks
 
 Axes = tuple[int, ...]
 Table = tuple[Axes, Array]
@@ -83,10 +84,20 @@ def _product(a: Table, b: Table, needed: frozenset[int]) -> Table:
     right = tuple(v for v in b[0] if v not in a[0])
     x = _arranged(a, batch, left, summed)
     y = _arranged(b, batch, summed, right)
-    out = np.matmul(x, y) if summed else x * y
+    out = _matmul(x, y) if summed else x * y
     shapes = dict(zip(a[0], a[1].shape, strict=True)) | dict(zip(b[0], b[1].shape, strict=True))
     axes = (*batch, *left, *right)
     return axes, out.reshape([shapes[v] for v in axes])
+
+
+def _matmul(x: Array, y: Array) -> Array:
+    m, n = x.shape[1], y.shape[2]
+    if block_of(m, x.shape[2], n) == (m, n):
+        return np.asarray(np.matmul(x, y))
+    out = np.empty((x.shape[0], m, n))
+    a, b, blocks = in_blocks(x, y, out)
+    np.matmul(a, b, out=blocks)
+    return out
 
 
 def _arranged(table: Table, *groups: Axes) -> Array:

@@ -23,6 +23,8 @@ from priory.queries.query import Query
 _NO_MASS = 1e-290
 # Marginals up to this size are formed once for all queries on one clique; larger ones only as far as a query needs.
 _SHARED_CELLS = 1 << 16
+# Tables up to this size are divided by their separator's marginal once and kept; larger ones as they are asked for.
+_DIVIDED_CELLS = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,13 +125,32 @@ class GraphTilted(Tilted):
     def _bag_tables(self, place: int, *, is_top: bool) -> list[Table]:
         """A bag's marginal as tables, or its conditional distribution given its separator."""
         program = self.calibrated.program
-        tables = [(ref.axes, self._array(ref)) for ref in program.tables[place].refs]
+        if is_top or program.beliefs[place] is None:
+            return [(ref.axes, self._array(ref)) for ref in program.tables[place].refs]
+        if place not in self._conditionals:
+            self._conditionals[place] = self._conditional(place)
+        return self._conditionals[place]
+
+    @cached_property
+    def _conditionals(self) -> dict[int, list[Table]]:
+        """What was divided already, for the next question."""
+        return {}
+
+    def _conditional(self, place: int) -> list[Table]:
+        program = self.calibrated.program
         belief = program.beliefs[place]
-        if is_top or belief is None:
-            return tables
+        assert belief is not None  # noqa: S101  the caller looked
+        *others, last = ((ref.axes, self._array(ref)) for ref in program.tables[place].refs)
         separator = program.plan.bags[place].separator
         mass = self._array(belief).transpose([belief.axes.index(v) for v in separator])
-        return [*tables, (separator, np.divide(1.0, mass, out=np.zeros(mass.shape), where=mass > _NO_MASS))]
+        inverse = np.divide(1.0, mass, out=np.zeros(mass.shape), where=mass > _NO_MASS)
+        if last[1].size > _DIVIDED_CELLS:
+            return [*others, last, (separator, inverse)]
+        # The last table of a bag, cut or not, has all of its separator.
+        axes, table = last
+        order = sorted(range(len(separator)), key=lambda i: axes.index(separator[i]))
+        shape = [self.domain.shape[v] if v in separator else 1 for v in axes]
+        return [*others, (axes, table * inverse.transpose(order).reshape(shape))]
 
     def _array(self, ref: Ref) -> Array:
         return self.calibrated.table(ref.start, [self.domain.shape[v] for v in ref.axes], ref.strides)

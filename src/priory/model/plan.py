@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
 from priory.domain import Clique, Domain
@@ -118,6 +118,8 @@ class Plan:
         steps = sum(_STEPS_A_BAG + _STEPS_A_FACTOR * (len(bag.leaves) + len(bag.children)) for bag in self.bags)
         cells = sum(sum(self._tables(bag)) * (4 + len(bag.children)) for bag in self.bags)
         products = sum(3 * self.cells_of(bag) for bag in self.bags if bag.split)
+        if max(cells, products) >= 10**300:
+            return math.inf
         return SECONDS_A_STEP * steps + SECONDS_A_CELL * cells + SECONDS_A_PRODUCT * products
 
     def _tables(self, bag: Bag) -> list[int]:
@@ -136,9 +138,9 @@ class Plan:
     def __str__(self) -> str:
         return (
             f"{len(self.cliques)} cliques over {len(self.domain)} attributes: {len(self.bags)} bags, "
-            f"width {self.width}, largest table {self.largest_table:,} cells, {self.size_in_cells:,} cells in all; "
-            f"a call takes {self.operations:.3g} operations, {_bytes(self.memory_in_bytes)}, "
-            f"about {self.seconds * 1e3:.3g} ms"
+            f"width {self.width}, largest table {_number(self.largest_table)} cells, "
+            f"{_number(self.size_in_cells)} cells in all; a call takes {_number(self.operations)} operations, "
+            f"{_bytes(self.memory_in_bytes)}, about {self.seconds * 1e3:.3g} ms"
         )
 
     def check(self, memory_in_bytes: int) -> "Plan":
@@ -152,7 +154,7 @@ class Plan:
         blamed = self._blamed()
         raise SizeError(
             f"the model would need {_bytes(self.memory_in_bytes)}, {_bytes(memory_in_bytes)} are allowed; its largest "
-            f"table has {self.largest_table:,} cells, because of the cliques {[list(c) for c in blamed]}; "
+            f"table has {_number(self.largest_table)} cells, because of the cliques {[list(c) for c in blamed]}; "
             "measure fewer or smaller cliques, recode attributes to fewer values, or allow more memory",
             cells=self.memory_in_bytes // 8,
             limit=memory_in_bytes // 8,
@@ -204,8 +206,9 @@ def _planned(domain: Domain, cliques: tuple[Clique, ...], hint: tuple[int, ...] 
     scopes = [frozenset(axis[name] for name in clique) for clique in cliques]
     maximal, home = _maximal(scopes)
     buckets = best_order([scopes[i] for i in maximal], domain.shape, hint)
-    bags = _bags(domain.shape, [scopes[i] for i in maximal], [cliques[i] for i in maximal], buckets, axis)
-    return Plan(domain, cliques, tuple(buckets), tuple(cliques[i] for i in maximal), home, bags)
+    named = tuple(cliques[i] for i in maximal)
+    bags = _bags(domain, [scopes[i] for i in maximal], named, buckets)
+    return Plan(domain, cliques, tuple(buckets), named, home, bags)
 
 
 def _maximal(scopes: Sequence[Scope]) -> tuple[list[int], tuple[int, ...]]:
@@ -229,61 +232,72 @@ def _maximal(scopes: Sequence[Scope]) -> tuple[list[int], tuple[int, ...]]:
     return maximal, tuple(home)
 
 
+@dataclass(eq=False, slots=True)
+class _Draft:
+    """A bag while the tree is built."""
+
+    members: list[int]
+    separator: Scope
+    parent: int
+    leaves: list[int] = field(default_factory=list)
+    children: list[int] = field(default_factory=list)
+
+
 def _bags(
-    shape: Sequence[int],
-    scopes: Sequence[Scope],
-    cliques: Sequence[Clique],
-    buckets: Sequence[Bucket],
-    axis: Mapping[str, int],
+    domain: Domain, scopes: Sequence[Scope], cliques: Sequence[Clique], buckets: Sequence[Bucket]
 ) -> tuple[Bag, ...]:
-    """The maximal buckets as a tree: an attribute joins its parent's bag where that bag is all its neighbours."""
-    members: list[list[int]] = []
-    separators: list[Scope] = []
-    parents: list[int] = []
-    bag_of: dict[int, int] = {}
+    """The maximal buckets as a tree, children first."""
     place = {v: i for i, (v, _) in enumerate(buckets)}
-    for v, rest in reversed(buckets):
-        parent = bag_of[min(rest, key=place.__getitem__)] if rest else -1
-        if rest and len(members[parent]) == len(rest):
-            members[parent].append(v)
-            bag_of[v] = parent
-            continue
-        bag_of[v] = len(members)
-        members.append([*rest, v])
-        separators.append(rest)
-        parents.append(parent)
-    leaves: list[list[int]] = [[] for _ in members]
+    drafts, bag_of = _tree(buckets, place)
     for i, scope in enumerate(scopes):
-        leaves[bag_of[min(scope, key=place.__getitem__)]].append(i)
-    children: list[list[int]] = [[] for _ in members]
-    for i, parent in enumerate(parents):
-        if parent >= 0:
-            children[parent].append(i)
-    last = len(members) - 1
+        drafts[bag_of[min(scope, key=place.__getitem__)]].leaves.append(i)
+    for i, draft in enumerate(drafts):
+        if draft.parent >= 0:
+            drafts[draft.parent].children.append(i)
+    last = len(drafts) - 1
     bags = []
-    for i in range(last, -1, -1):
+    for draft in reversed(drafts):
+        cover = next((cliques[j] for j in draft.leaves if len(scopes[j]) == len(draft.members)), None)
         # The table takes the axes of a clique that covers it, so that its potentials need no copy.
-        cover = next((cliques[j] for j in leaves[i] if len(scopes[j]) == len(members[i])), None)
-        axes = tuple(axis[name] for name in cover) if cover else tuple(sorted(members[i], key=lambda v: -place[v]))
-        split = None
-        if cover is None:
-            factors = [scopes[j] for j in leaves[i]] + [separators[j] for j in children[i]]
-            split = best_split(axes, [shape[v] for v in axes], factors, separators[i])
+        axes = [domain.axis[name] for name in cover] if cover else sorted(draft.members, key=lambda v: -place[v])
+        factors = [] if cover else [scopes[j] for j in draft.leaves] + [drafts[j].separator for j in draft.children]
         bags.append(
             Bag(
-                members=axes,
-                separator=tuple(v for v in axes if v in separators[i]),
-                parent=last - parents[i] if parents[i] >= 0 else -1,
-                leaves=tuple(leaves[i]),
-                children=tuple(last - j for j in children[i]),
-                split=split,
+                members=tuple(axes),
+                separator=tuple([v for v in axes if v in draft.separator]),
+                parent=last - draft.parent if draft.parent >= 0 else -1,
+                leaves=tuple(draft.leaves),
+                children=tuple([last - j for j in draft.children]),
+                split=None if cover else best_split(axes, [domain.shape[v] for v in axes], factors, draft.separator),
             )
         )
     return tuple(bags)
 
 
+def _tree(buckets: Sequence[Bucket], place: Mapping[int, int]) -> tuple[list[_Draft], dict[int, int]]:
+    """Bags, parents first, and the bag of each attribute: it joins its parent's where that is all its neighbours."""
+    drafts: list[_Draft] = []
+    bag_of: dict[int, int] = {}
+    for v, rest in reversed(buckets):
+        parent = bag_of[min(rest, key=place.__getitem__)] if rest else -1
+        if rest and len(drafts[parent].members) == len(rest):
+            drafts[parent].members.append(v)
+            bag_of[v] = parent
+        else:
+            bag_of[v] = len(drafts)
+            drafts.append(_Draft([*rest, v], rest, parent))
+    return drafts, bag_of
+
+
 def _bytes(count: int) -> str:
     for unit, size in (("GiB", 2**30), ("MiB", 2**20)):
         if count >= size:
-            return f"{count / size:.3g} {unit}"
+            return f"{_number(count // (size // 1000), 1000)} {unit}"
     return f"{count} bytes"
+
+
+def _number(count: int, over: int = 1) -> str:
+    """A count, which may be too large for a float, for people."""
+    if count >= 10**300:
+        return f"10^{math.log10(count) - math.log10(over):.0f}"
+    return f"{count / over:.3g}"

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from priory.domain import Clique, Domain
 from priory.factor import Array
@@ -24,29 +23,27 @@ class RowsOracle:
     def __init__(self, layout: Layout, codes: Codes, log_shares: Array) -> None:
         self.layout = layout
         self._log_shares = log_shares
-        starts = zip(layout.cliques, layout.offsets, strict=False)
-        # Each row's place in the vector, clique by clique, so that one look-up serves all of them.
-        self._places = [cell_codes(codes, layout.domain, clique) + start for clique, start in starts]
+        self._cells = [cell_codes(codes, layout.domain, clique) for clique in layout.cliques]
+        self._spans = list(zip(layout.offsets, layout.offsets[1:], strict=False))
 
     def __call__(self, theta: Array, out: Array | None = None) -> tuple[float, Array]:
         out = np.empty(self.layout.size) if out is None else out
-        log_z, shares = tilted_shares(theta, self._places, self._log_shares)
-        for places, start, stop in zip(self._places, self.layout.offsets, self.layout.offsets[1:], strict=False):
-            out[start:stop] = np.bincount(places - start, weights=shares, minlength=stop - start)
+        log_z, shares = self.shares(theta)
+        for cells, (start, stop) in zip(self._cells, self._spans, strict=True):
+            out[start:stop] = np.bincount(cells, weights=shares, minlength=stop - start)
         return log_z, out
 
-
-def tilted_shares(theta: Array, places: Sequence[NDArray[np.int64]], log_shares: Array) -> tuple[float, Array]:
-    """log Z and each row's share of the tilted mass."""
-    logs = log_shares.copy()
-    for at in places:
-        logs += theta[at]
-    top = logs.max()
-    if np.isneginf(top):
-        return -np.inf, np.zeros(len(logs))
-    shares = np.exp(logs - top)
-    mass = shares.sum()
-    return float(top + np.log(mass)), shares / mass
+    def shares(self, theta: Array) -> tuple[float, Array]:
+        """log Z and each row's share of the tilted mass."""
+        logs = self._log_shares.copy()
+        for cells, (start, stop) in zip(self._cells, self._spans, strict=True):
+            logs += theta[start:stop].take(cells)
+        top = logs.max()
+        if np.isneginf(top):
+            return -np.inf, np.zeros(len(logs))
+        shares = np.exp(logs - top)
+        mass = shares.sum()
+        return float(top + np.log(mass)), shares / mass
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,9 +58,7 @@ class RowsTilted(Tilted):
     @classmethod
     def of(cls, layout: Layout, codes: Codes, log_shares: Array, potentials: Potentials) -> "RowsTilted":
         """Tilt rows by potentials on the cliques of `layout`."""
-        starts = zip(layout.cliques, layout.offsets, strict=False)
-        places = [cell_codes(codes, layout.domain, clique) + start for clique, start in starts]
-        log_z, shares = tilted_shares(layout.pack(potentials), places, log_shares)
+        log_z, shares = RowsOracle(layout, codes, log_shares).shares(layout.pack(potentials))
         return cls(layout.domain, codes, shares, log_z)
 
     @property

@@ -17,6 +17,8 @@ Method = Literal["rounding", "independent"]
 Weights = Callable[[Ints], Array]
 # Weights of groups are looked at in blocks of about so many cells.
 _BLOCK = 1 << 22
+# Groups with at least so many records on average are shuffled one by one, inside the processor's cache.
+_RECORDS_A_GROUP = 200
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,14 +58,24 @@ class Chance:
         marks[:, 1:] -= marks[:, :-1].copy()
         return marks
 
-    def order(self, groups: Ints, size: int) -> NDArray[np.intp]:
-        """Records sorted by group, at random within each of the `size` groups."""
-        order = self.rng.permutation(len(groups))
+    def order(self, groups: Ints, size: int, *, at_random: bool) -> NDArray[np.intp]:
+        """Records sorted by group; within each of the `size` groups at random, or as they come."""
+        order = self.rng.permutation(len(groups)) if at_random else None
         # NumPy sorts 16-bit keys by radix, in linear time: larger keys are sorted 16 bits at a time.
         for shift in range(0, max(1, math.ceil(math.log2(max(size, 2)))), 16):
             digit = (groups >> shift if shift else groups).astype(np.uint16)
-            order = order.take(np.argsort(digit.take(order), kind="stable"))
-        return order
+            if order is None:
+                order = np.argsort(digit, kind="stable")
+            else:
+                order = order.take(np.argsort(digit.take(order), kind="stable"))
+        return np.asarray(order)
+
+    def shuffle_each(self, cells: Ints, tally: Ints) -> None:
+        """Shuffle the cells of each group, which lie side by side, in place."""
+        start = 0
+        for count in tally.tolist():
+            self.rng.shuffle(cells[start : start + count])
+            start += count
 
 
 def drawn_alike(weights: Array, n: int, chance: Chance) -> Ints:
@@ -83,17 +95,22 @@ def drawn(groups: Ints, size: int, weights: Weights, chance: Chance) -> Ints:
         weights: for some groups, the weights of their cells, one row a group.
         chance: how to draw.
     """
-    # A cell of a group then meets a random record of it.
-    order = chance.order(groups, size)
     present, tally = _tallied(groups, size)
-    cells = np.empty(len(groups), dtype=np.int64)
+    # A cell of a group is to meet a random record of it: shuffle one or the other, whichever is quicker.
+    few = len(groups) >= _RECORDS_A_GROUP * len(present)
+    order = chance.order(groups, size, at_random=not few)
+    placed = np.empty(len(groups), dtype=np.int64)
     done = 0
     for block, counts in _blocks(present, tally, weights):
         share = chance.allocated(block, counts)
-        placed = np.repeat(np.tile(np.arange(share.shape[1]), len(share)), share.reshape(-1))
-        cells[order[done : done + len(placed)]] = placed
-        done += len(placed)
-    return cells
+        cells = np.repeat(np.tile(np.arange(share.shape[1]), len(share)), share.reshape(-1))
+        placed[done : done + len(cells)] = cells
+        done += len(cells)
+    if few:
+        chance.shuffle_each(placed, tally)
+    drawn_cells = np.empty_like(placed)
+    drawn_cells[order] = placed
+    return drawn_cells
 
 
 def _blocks(present: Ints, tally: Ints, weights: Weights) -> Iterator[tuple[Array, Ints]]:

@@ -2,9 +2,10 @@
 
 A bag whose factors are all small has Σ_K F(B,K,L) · G(B,K,R) · H(B,L,R) for some cut of its members into B, K, L and R:
 three small tables and a batched product of matrices. Among k attributes of size n with all pairs measured this needs
-tables of about n^(2k/3) cells instead of n^k (the triangle of Nešetřil & Poljak 1985).
+tables of about n^(2k/3) cells instead of n^k, as triangles in a graph are counted by multiplying its matrix by itself.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,6 +16,8 @@ from numpy.typing import NDArray
 
 # Below this a single table is quicker than the bookkeeping of three.
 _SMALLEST = 1 << 12
+# Above this even the product of matrices takes days.
+_LARGEST = 1 << 60
 # Costs in nanoseconds on one core: a multiply-add inside a matrix product, and a cell of a table over a whole call.
 _PRODUCT = 0.06 * 3
 _CELL = 6.0
@@ -50,7 +53,7 @@ class Split:
 
 
 def best_split(
-    members: tuple[int, ...], sizes: Sequence[int], factors: Sequence[frozenset[int]], separator: frozenset[int]
+    members: Sequence[int], sizes: Sequence[int], factors: Sequence[frozenset[int]], separator: frozenset[int]
 ) -> Split | None:
     """The cheapest cut of a bag, or None where one table is cheaper.
 
@@ -60,7 +63,7 @@ def best_split(
         factors: the attributes of each factor multiplied into the bag.
         separator: the attributes that must survive.
     """
-    if np.prod(np.array(sizes, dtype=float)) < _SMALLEST or any(len(factor) == len(members) for factor in factors):
+    if not _SMALLEST <= math.prod(sizes) <= _LARGEST or any(len(factor) == len(members) for factor in factors):
         return None
     place = {v: i for i, v in enumerate(members)}
     scopes = tuple(sorted({sum(1 << place[v] for v in factor) for factor in factors}))

@@ -1,6 +1,5 @@
 """Budget: what may be spent, in which currency, and about whom."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -12,6 +11,10 @@ from priory.privacy import accounting
 from priory.queries.sensitivity import Relation
 
 Number = int | float | str | Decimal | Fraction
+
+# Beyond these no float comes near the number any more, and no budget is meant.
+SMALLEST, LARGEST = Fraction(1, 10**300), Fraction(10**300)
+MOST_DIGITS = 1000
 
 
 class Currency(StrEnum):
@@ -116,8 +119,8 @@ class Budget:
     def split(self, shares: Sequence[Number]) -> tuple["Budget", ...]:
         """Parts in proportion to `shares`, which add up to the whole exactly.
 
-        >>> [part.amount for part in Budget.zcdp("1/2").split([1, 1, 2])]
-        [Fraction(1, 8), Fraction(1, 8), Fraction(1, 4)]
+        >>> print(*(part.amount for part in Budget.zcdp("1/2").split([1, 1, 2])))
+        1/8 1/8 1/4
         """
         weights = [positive("shares", share) for share in shares]
         if not weights:
@@ -151,8 +154,15 @@ def exact(name: str, value: Number) -> Fraction:
     """
     if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal | Fraction):
         raise OptionError(name, f"a number is needed; got {value!r}")
+    if isinstance(value, Fraction):
+        return value
     try:
-        return value if isinstance(value, Fraction) else Fraction(str(value).strip())
+        text = str(value).strip()
+        # Fraction would write out all the zeros of 1e999999999.
+        _, _, exponent = text.lower().partition("e")
+        if exponent and abs(int(exponent)) > MOST_DIGITS:
+            raise OptionError(name, f"a number of at most {MOST_DIGITS} digits is needed; got {text}")
+        return Fraction(text)
     except (ValueError, ZeroDivisionError):
         raise OptionError(name, f"a finite number is needed; got {value!r}") from None
 
@@ -162,9 +172,11 @@ def positive(name: str, value: Number) -> Fraction:
     number = exact(name, value)
     if number <= 0:
         raise OptionError(name, f"a number above 0 is needed; got {value}")
+    if not SMALLEST <= number <= LARGEST:
+        raise OptionError(name, f"a number from {float(SMALLEST):.0e} to {float(LARGEST):.0e} is needed; got {value}")
     return number
 
 
 def short(value: Fraction) -> str:
     """A few digits for people; the exact fraction is what is added up."""
-    return f"{float(value):.6g}" if value == 0 or math.isfinite(float(value)) else str(value)
+    return f"{float(value):.6g}"

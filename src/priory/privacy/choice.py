@@ -1,17 +1,21 @@
 """Choice: picking the candidate with a high score, privately, and what that costs.
 
-Up to ten thousand candidates go to OpenDP. More go to two exact samplers of our own that need nothing but fair coins:
+Up to five hundred candidates go to OpenDP. More go to two exact samplers of our own that need nothing but fair coins:
 
 - permute-and-flip accepts candidate i with probability exp((s_i − s_max)/scale), in a random order. The first one
   accepted is a uniformly random one of all that would be, so all coins can be flipped at once.
-- the exponential mechanism picks i with probability ∝ exp(s_i/scale): propose candidates uniformly, again and again,
-  and take the first whose coin of the same probability falls right. The best candidate's coin always does.
+- the exponential mechanism picks i with probability ∝ w_i = exp((s_i − s_max)/scale). Give each candidate a level k_i
+  with w_i ≤ 2^−k_i, which is nearly equal; propose a level by its number of candidates times 2^−k, in whole numbers,
+  and a candidate of it uniformly; accept with probability w_i·2^k_i, or propose anew. It takes about two proposals.
 
-A coin compares sixty-four random bits with the probability in floats, and where the two are within 2⁻⁴⁶ it is decided
+A coin compares sixty-four random bits with the probability in floats, and where the two are within 2⁻⁴⁰ it is decided
 with as many digits and further bits as it takes. Nothing is rounded.
 """
 
+import bisect
 import decimal
+import itertools
+import math
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -19,20 +23,23 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from priory.errors import OptionError
 from priory.privacy.accounting import rho_of_pure
 from priory.privacy.budget import Budget
 from priory.privacy.noise import Bits, Integers, double_up, root_up
 
 # Beyond this many candidates OpenDP takes longer than the samplers here.
-MOST_FOR_OPENDP = 10_000
-# Floats further apart than this are in the right order: the one of exp(−x) is wrong by at most e⁻ˣ(x + 1)·2⁻⁵², the
-# one of the draw by at most 2⁻⁵³.
-_DOUBT = 2.0**-46
+MOST_FOR_OPENDP = 500
+# Floats further apart than this are in the right order: the one of exp(k·log 2 − x), which is at most about 1, is wrong
+# by less than 2⁻⁴² for k up to 256, and the one of the draw by at most 2⁻⁵³.
+_DOUBT = 2.0**-40
+# Candidates whose weight is below 2^−256 share the last level: they are proposed almost never.
+_LEVELS = 256
 
 
 @dataclass(frozen=True)
@@ -55,8 +62,8 @@ class Choice(ABC):
         """What one pick costs: ε where `is_pure`, else ρ."""
 
     @abstractmethod
-    def _pick_many(self, scores: Integers, bits: Bits) -> int:
-        """A pick by the samplers of this module."""
+    def pick_by_coins(self, scores: Integers, bits: Bits = os.urandom) -> int:
+        """A pick by the sampler of this module; `bits(n)` gives n random bytes."""
 
     def pick(self, scores: Integers) -> int:
         """The place of the candidate picked, with randomness from the operating system."""
@@ -64,8 +71,10 @@ class Choice(ABC):
             raise TypeError(f"a choice is made among int64 scores, at least one; got {scores.dtype} {scores.shape}")
         if self.scale == 0:
             return int(scores.argmax())
-        if scores.size > MOST_FOR_OPENDP:
-            return self._pick_many(scores, os.urandom)
+        return self.pick_by_opendp(scores) if scores.size <= MOST_FOR_OPENDP else self.pick_by_coins(scores)
+
+    def pick_by_opendp(self, scores: Integers) -> int:
+        """A pick by OpenDP."""
         return int(_opendp(self.kind, float(self.scale))(scores.tolist()))
 
 
@@ -79,13 +88,21 @@ class NoisyMax(Choice):
         epsilon = self.epsilon(sensitivity)
         return epsilon if is_pure else epsilon**2 / 8
 
-    def _pick_many(self, scores: Integers, bits: Bits) -> int:
+    def pick_by_coins(self, scores: Integers, bits: Bits = os.urandom) -> int:
         behind = scores.max() - scores
+        # A little below behind/(scale·log 2), so that rounding never lifts a weight above its level.
+        per_level = float(self.scale) * math.log(2) * (1 + 2.0**-40)
+        # A warning about an overflow would depend on private scores; infinity is right here.
+        with np.errstate(over="ignore"):
+            levels = np.minimum(behind / per_level, _LEVELS).astype(np.int64)
+        sizes = [size << (_LEVELS - level) for level, size in enumerate(np.bincount(levels).tolist())]
+        ends = list(itertools.accumulate(sizes))
         while True:
-            proposed = _uniform(scores.size, scores.size, bits)
-            accepted = np.flatnonzero(_coins(behind[proposed], self.scale, bits))
-            if accepted.size:
-                return int(proposed[accepted[0]])
+            level = bisect.bisect_right(ends, _below(ends[-1], bits))
+            members = np.flatnonzero(levels == level)
+            proposed = members[_below(members.size, bits)]
+            if _coins(behind[[proposed]], self.scale, bits, level=level)[0]:
+                return int(proposed)
 
 
 class PermuteAndFlip(Choice):
@@ -98,17 +115,27 @@ class PermuteAndFlip(Choice):
         epsilon = self.epsilon(sensitivity)
         return epsilon if is_pure else rho_of_pure(epsilon)
 
-    def _pick_many(self, scores: Integers, bits: Bits) -> int:
+    def pick_by_coins(self, scores: Integers, bits: Bits = os.urandom) -> int:
         accepted = np.flatnonzero(_coins(scores.max() - scores, self.scale, bits))
-        return int(accepted[_uniform(accepted.size, 1, bits)[0]])
+        return int(accepted[_below(accepted.size, bits)])
 
 
-def choice_within(share: Budget, sensitivity: Fraction) -> Choice:
-    """The sharpest pick whose cost is at most `share`: permute-and-flip if pure, else the exponential mechanism."""
+ChoiceKind = Literal["noisy-max", "permute-and-flip"]
+
+
+def choice_within(share: Budget, sensitivity: Fraction, kind: ChoiceKind | None = None) -> Choice:
+    """The sharpest pick of `kind` whose cost is at most `share`.
+
+    Unless told it is permute-and-flip if pure, else the exponential mechanism: the better one at the same cost.
+    """
+    chosen = kind or ("permute-and-flip" if share.is_pure else "noisy-max")
+    if chosen not in ("noisy-max", "permute-and-flip"):
+        raise OptionError("choice", f"{kind!r} is neither 'noisy-max' nor 'permute-and-flip'")
+    made = NoisyMax if chosen == "noisy-max" else PermuteAndFlip
     if share.is_pure:
-        return PermuteAndFlip(double_up(2 * sensitivity / share.amount))
-    # ρ = ε²/8 and ε = 2Δ/scale, so the squared scale is Δ²/2ρ.
-    return NoisyMax(root_up(sensitivity**2 / (2 * share.amount)))
+        return made(double_up(2 * sensitivity / share.amount))
+    # ε = 2Δ/scale, and ρ is ε²/8 for the one and ε²/2 for the other, so the squared scale is Δ²/2ρ or 2Δ²/ρ.
+    return made(root_up(sensitivity**2 * (Fraction(1, 2) if made is NoisyMax else 2) / share.amount))
 
 
 @lru_cache(maxsize=64)
@@ -122,34 +149,35 @@ def _opendp(kind: str, scale: float) -> Callable[[list[int]], int]:
     return dp.m.make_noisy_max(vectors, dp.linf_distance(T="i64"), measure, scale=scale)
 
 
-def _uniform(below: int, size: int, bits: Bits) -> Integers:
-    """`size` independent, exactly uniform integers from 0 to `below` − 1."""
-    # Numbers from the largest multiple of `below` on would favour small remainders: they are drawn again.
-    limit = np.uint64(2**64 - 2**64 % below - 1)
-    words = np.frombuffer(bits(8 * size), dtype="<u8").copy()
-    while (again := np.flatnonzero(words > limit)).size:
-        words[again] = np.frombuffer(bits(8 * again.size), dtype="<u8")
-    return (words % np.uint64(below)).astype(np.int64)
+def _below(limit: int, bits: Bits) -> int:
+    """An exactly uniform whole number from 0 to `limit` − 1."""
+    size = (limit.bit_length() + 7) // 8
+    # Numbers from the largest multiple of `limit` on would favour small remainders: they are drawn again.
+    most = 256**size - 256**size % limit
+    while (drawn := int.from_bytes(bits(size), "little")) >= most:
+        pass
+    return drawn % limit
 
 
-def _coins(behind: Integers, scale: Fraction, bits: Bits) -> NDArray[np.bool_]:
-    """Independent coins that are true with probability exp(−behind/scale), exactly."""
+def _coins(behind: Integers, scale: Fraction, bits: Bits, level: int = 0) -> NDArray[np.bool_]:
+    """Independent coins that are true with probability exp(−behind/scale)·2^level, exactly."""
     words = np.frombuffer(bits(8 * behind.size), dtype="<u8")
     drawn = words * 2.0**-64
-    chance = np.exp(-(behind / float(scale)))
+    with np.errstate(over="ignore", under="ignore"):
+        chance = np.exp(level * math.log(2) - behind / float(scale))
     coins: NDArray[np.bool_] = (drawn < chance) | (behind == 0)
     for i in np.flatnonzero((np.abs(drawn - chance) < _DOUBT) & (behind > 0)):
-        coins[i] = _settle(int(words[i]), int(behind[i]) / scale, bits)
+        coins[i] = _settle(int(words[i]), int(behind[i]) / scale, level, bits)
     return coins
 
 
-def _settle(word: int, exponent: Fraction, bits: Bits) -> bool:
-    """Whether the number whose bits begin with `word` is below exp(−exponent)."""
+def _settle(word: int, exponent: Fraction, level: int, bits: Bits) -> bool:
+    """Whether the number whose bits begin with `word` is below exp(−exponent)·2^level."""
     drawn, places = word, 64
     while True:
         drawn, places = (drawn << 64) | int.from_bytes(bits(8), "little"), places + 64
         with decimal.localcontext(decimal.Context(prec=places, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)):
-            chance = (-Decimal(exponent.numerator) / Decimal(exponent.denominator)).exp()
+            chance = (-Decimal(exponent.numerator) / Decimal(exponent.denominator)).exp() * 2**level
             # `places` decimal digits are far more than `places` bits, so the error is less than a unit of the draw.
             gap = int(chance * (1 << places)) - drawn
         if abs(gap) > 2:

@@ -3,41 +3,42 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from priory.domain import Clique, Domain
+from priory.data.source import Source, checked_cliques
 from priory.errors import DomainError, OptionError
-from priory.factor import Factor
 from priory.privacy.budget import Budget
-from priory.privacy.choice import choice_within
+from priory.privacy.choice import ChoiceKind, choice_within
 from priory.privacy.ledger import Event, Reservation
 from priory.privacy.measurement import Measurement
 from priory.privacy.noise import Integers, Noise, NoiseKind, noise_within
 from priory.privacy.randomness import OperatingSystem, Randomness
-from priory.privacy.scores import Dependence, Neighbours, Payoff, Pick, Score
+from priory.privacy.scores import AbsoluteError, Dependence, L1Error, Neighbours, Payoff, Pick, Score
 from priory.privacy.statement import Statement
-from priory.queries.parts import Numbers
+from priory.queries.parts import (
+    Identity,
+    Matrix,
+    Mean,
+    Moments,
+    Numbers,
+    Point,
+    Prefix,
+    Range,
+    Recode,
+    Set,
+    Total,
+)
 from priory.queries.query import Query
 from priory.queries.sensitivity import Relation, entry_range, sensitivity
 
+PARTS = (Identity, Total, Point, Set, Range, Prefix, Recode, Mean, Moments, Matrix)
+SCORES = (AbsoluteError, L1Error, Dependence, Payoff)
 # Answers must fit 62 bits for tables of up to 2^32 rows.
 LARGEST_ENTRY = 2**30
 # Answers that were looked at are kept, to be scored again, up to this many cells.
 MOST_KEPT = 2**28
-
-
-class Source(Protocol):
-    """What the curator needs of private data: something that can count."""
-
-    @property
-    def domain(self) -> Domain:
-        """Attribute names and sizes."""
-
-    def count(self, cliques: Sequence[Clique]) -> list[Factor]:
-        """The int64 marginals of `cliques`, axes in the order given."""
 
 
 class Curator:
@@ -87,7 +88,8 @@ class Curator:
 
     def statement(self, mechanism: str) -> Statement:
         """What is promised about a release made with this curator."""
-        return Statement.of(self.reservation, mechanism, is_private=self._randomness.is_private)
+        # Only the operating system's counts as private, whatever another source says of itself.
+        return Statement.of(self.reservation, mechanism, is_private=type(self._randomness) is OperatingSystem)
 
     def answer(
         self, queries: Sequence[Query], shares: Sequence[Budget], *, noise: NoiseKind | None = None
@@ -99,8 +101,8 @@ class Curator:
         """
         if len(shares) != len(queries):
             raise OptionError("shares", f"{len(shares)} were given for {len(queries)} queries")
-        for query, share in zip(queries, shares, strict=True):
-            self._check_query(query)
+        self._check_queries(queries)
+        for share in shares:
             self._check_share(share)
         requests = [self._request(query, share, noise) for query, share in zip(queries, shares, strict=True)]
         self.reservation.charge([request.event for request in requests])
@@ -119,6 +121,7 @@ class Curator:
         *,
         allowed: NDArray[np.bool_] | None = None,
         draws: int = 1,
+        kind: ChoiceKind | None = None,
     ) -> tuple[Pick, ...]:
         """Pay, then pick candidates with high scores, `draws` of them independently; none of the scores is shown.
 
@@ -129,19 +132,21 @@ class Curator:
             share: what all the draws cost together.
             allowed: which candidates may be picked, one for each score; from public knowledge only.
             draws: how many to pick, each out of all.
+            kind: how to pick; unless told, the sharper way for the currency.
 
         Raises:
             BudgetError: the share is more than is left. Nothing was looked at.
         """
-        for query in queries:
-            self._check_query(query)
+        self._check_queries(queries)
         self._check_share(share)
+        if type(score) not in SCORES:
+            raise OptionError("score", f"the list of scores is closed: {', '.join(kind.__name__ for kind in SCORES)}")
         score.check(queries, estimates)
         if draws < 1:
             raise OptionError("draws", f"at least one; got {draws}")
         places = _allowed_places(score, queries, allowed)
         sensitivity_in_steps = score.sensitivity(queries, self._neighbours(score))
-        choice = choice_within(share.part(Fraction(1, draws)), sensitivity_in_steps)
+        choice = choice_within(share.part(Fraction(1, draws)), sensitivity_in_steps, kind)
         what = f"{score.kind} of {len(queries)} queries, {draws} picked"
         self.reservation.charge([Event(choice.kind, what, share.amount if sensitivity_in_steps else Fraction(0))])
         scores = score.scores(queries, self._scored_truths(queries, score), estimates)
@@ -153,9 +158,18 @@ class Curator:
         total = self.public_total if isinstance(score, Dependence) else None
         return Neighbours(self.relation, self.budget.max_rows, total)
 
+    def _check_queries(self, queries: Sequence[Query]) -> None:
+        """Everything that could go wrong with them later, for later something is paid."""
+        for query in queries:
+            self._check_query(query)
+        checked_cliques(self.domain, list(dict.fromkeys(query.clique for query in queries)))
+
     def _check_query(self, query: Query) -> None:
         if self.domain.project(self.domain.checked(query.clique)) != query.domain:
             raise DomainError(f"a query over {query.clique} has sizes {query.domain.shape} unlike the data's")
+        if any(type(part) not in PARTS for part in query.parts):
+            # Another part could answer something else than the matrix that its sensitivity is worked out from.
+            raise OptionError("queries", "a part of one's own must be a Matrix")
         if not query.is_integer:
             raise OptionError("queries", "noise is added to integers; use query.on_lattice(bits) for real entries")
         if max(map(abs, entry_range(query))) > LARGEST_ENTRY:
@@ -163,6 +177,8 @@ class Curator:
 
     def _check_share(self, share: Budget) -> None:
         mine = self.budget
+        if share.amount <= 0:
+            raise OptionError("share", f"something above 0 must be paid; got {share}")
         if (share.is_pure, share.relation, share.max_rows) != (mine.is_pure, mine.relation, mine.max_rows):
             raise OptionError(
                 "share", f"{share} is no part of this run's budget, {mine}; use budget.split or budget.part"

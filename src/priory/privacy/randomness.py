@@ -1,7 +1,7 @@
 """Randomness: where the randomness that protects people comes from, and the tests' stand-in for it."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -13,10 +13,6 @@ from priory.privacy.noise import Integers, Noise
 class Randomness(Protocol):
     """Turns true answers into noisy ones and scores into a pick."""
 
-    @property
-    def is_private(self) -> bool:
-        """Whether what it returns may leave the house."""
-
     def noisy(self, values: Integers, noise: Noise) -> Integers:
         """`values` with `noise` added."""
 
@@ -26,9 +22,7 @@ class Randomness(Protocol):
 
 @dataclass(frozen=True)
 class OperatingSystem:
-    """The operating system's randomness; it cannot be seeded."""
-
-    is_private: bool = field(default=True, init=False)
+    """The operating system's randomness; it cannot be seeded, and only with it is a release private."""
 
     def noisy(self, values: Integers, noise: Noise) -> Integers:
         return noise.add(values)
@@ -60,8 +54,6 @@ class Replay:
     Attributes:
         asked: the requests so far, with the true values.
     """
-
-    is_private = False
 
     def __init__(self, transcript: Iterable[Integers | int] = (), *, seed: int | None = None) -> None:
         self.asked: list[Asked] = []

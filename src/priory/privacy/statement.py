@@ -7,6 +7,11 @@ from priory.privacy.budget import Budget, short
 from priory.privacy.ledger import Reservation
 from priory.queries.sensitivity import Relation
 
+KEPT = {
+    "file": "what was spent is kept in a ledger on disk",
+    "memory": "no ledger on disk: other releases of the same data are not counted here",
+}
+
 
 @dataclass(frozen=True)
 class Statement:
@@ -35,7 +40,7 @@ class Statement:
     @classmethod
     def of(cls, reservation: Reservation, mechanism: str, *, is_private: bool) -> "Statement":
         """The statement of a run that is paid by `reservation`, as far as it has come."""
-        from priory import __version__
+        from importlib.metadata import version
 
         ledger = reservation.ledger
         return cls(
@@ -46,17 +51,13 @@ class Statement:
             dataset=ledger.terms.dataset,
             ledger="memory" if ledger.path is None else "file",
             is_private=is_private,
-            version=__version__,
+            version=version("priory"),
         )
 
     @property
     def lines(self) -> tuple[str, ...]:
         """The statement in words, one fact a line."""
         total = "public" if self._total_is_public else "protected"
-        kept = {
-            "file": "what was spent is kept in a ledger on disk",
-            "memory": "no ledger on disk: other releases of the same data are not counted here",
-        }
         stamp = () if self.is_private else ("NOT PRIVATE: made with test randomness; do not publish",)
         return (
             *stamp,
@@ -65,7 +66,7 @@ class Statement:
             f"neighbours: tables that differ in {self.unit}, {self.budget.relation}",
             f"number of rows: {total}",
             f"mechanism: {self.mechanism}, priory {self.version}",
-            f"data set: {self.dataset}; {kept[self.ledger]}",
+            f"data set: {self.dataset}; {KEPT[self.ledger]}",
         )
 
     @property

@@ -96,6 +96,18 @@ class Query:
             values = self.parts[axis].adjoint(values, axis, self.domain.shape[axis])
         return values
 
+    def row(self, place: int) -> "Query":
+        """The query whose one answer is the one at `place` of this query's answers, flattened.
+
+        >>> Query.marginal(Domain.of({"age": 85, "sex": 2}), ("age", "sex")).row(3).parts
+        (Point(code=1), Point(code=1))
+        """
+        if not 0 <= place < self.rows:
+            raise OptionError("place", f"the query has {self.rows} answers; got {place}")
+        rows = np.unravel_index(place, self.shape) if self.parts else ()
+        parts = zip(self.parts, self.domain.shape, rows, strict=True)
+        return Query(self.domain, tuple(part.row(size, int(i)) for part, size, i in parts))
+
     def dense(self) -> Numbers:
         """The matrix itself, for tests and small cases.
 

@@ -48,7 +48,7 @@ class Sensitivity:
     l2_squared: Fraction
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=65_536)
 def sensitivity(query: Query, relation: Relation, max_rows: int = 1) -> Sensitivity:
     """The sensitivity of `query` when one person has at most `max_rows` records.
 
@@ -68,7 +68,8 @@ def sensitivity(query: Query, relation: Relation, max_rows: int = 1) -> Sensitiv
     alone = Sensitivity(
         Fraction(math.prod(column.l1 for column in columns)), Fraction(math.prod(column.l2 for column in columns))
     )
-    if relation is Relation.REPLACE_ONE:
+    # A name is as good as the relation: the two are equal, so that the cache cannot tell them apart.
+    if Relation.of(relation) is Relation.REPLACE_ONE:
         pair = _between_columns(query, columns, alone)
         if max_rows > 1:
             pair = Sensitivity(max(pair.l1, alone.l1), max(pair.l2_squared, alone.l2_squared))
@@ -80,7 +81,7 @@ def sensitivity(query: Query, relation: Relation, max_rows: int = 1) -> Sensitiv
     )
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=65_536)
 def largest_change(query: Query, relation: Relation, max_rows: int = 1) -> Fraction:
     """How far one person can move any single answer of `query`; exact for one row, an upper bound for more.
 
@@ -92,12 +93,11 @@ def largest_change(query: Query, relation: Relation, max_rows: int = 1) -> Fract
     Fraction(1, 1)
     """
     low, high = entry_range(query)
-    slack = Fraction(1) if query.is_integer else ROUND_UP
-    if relation is Relation.ADD_REMOVE:
-        return max(abs(low), abs(high)) * max_rows * slack
+    if Relation.of(relation) is Relation.ADD_REMOVE:
+        return max(abs(low), abs(high)) * max_rows
     if max_rows > 1:
         low, high = min(low, Fraction(0)), max(high, Fraction(0))
-    return (high - low) * max_rows * slack
+    return (high - low) * max_rows
 
 
 def entry_range(query: Query) -> tuple[Fraction, Fraction]:
@@ -119,7 +119,6 @@ class _Columns:
         has_negative: whether an entry is below zero.
         is_binary: whether all entries are 0 or 1.
         lowest, highest: the extreme entries.
-        pairs: the triples (‖a‖², ‖b‖², ⟨a, b⟩) that can matter, as rows of exact numbers; None if there are too many.
     """
 
     l1: Exact
@@ -128,7 +127,6 @@ class _Columns:
     is_binary: bool
     lowest: Exact
     highest: Exact
-    pairs: Numbers | None
 
     @classmethod
     @lru_cache(maxsize=4096)
@@ -136,19 +134,17 @@ class _Columns:
         """Work them out for an attribute of `size` values."""
         known = _known_columns(part, size)
         if known is not None:
-            l1, lowest, pairs = known
-            return cls(l1, l1, has_negative=False, is_binary=True, lowest=lowest, highest=1, pairs=pairs)
+            l1, lowest, _ = known
+            return cls(l1, l1, has_negative=False, is_binary=True, lowest=lowest, highest=1)
         matrix = part.matrix(size)
         norms = _exact(np.square(_wide(matrix)).sum(axis=0))
-        has_negative = bool((matrix < 0).any())
         return cls(
             l1=_number(np.abs(_wide(matrix)).sum(axis=0).max()),
             l2=_number(norms.max()),
-            has_negative=has_negative,
+            has_negative=bool((matrix < 0).any()),
             is_binary=bool(((matrix == 0) | (matrix == 1)).all()),
             lowest=_number(matrix.min()),
             highest=_number(matrix.max()),
-            pairs=_column_pairs(matrix, is_signed=has_negative),
         )
 
 
@@ -174,7 +170,7 @@ def _between_columns(query: Query, columns: Sequence[_Columns], alone: Sensitivi
     """The largest distances between two columns of the query matrix."""
     signed = any(column.has_negative for column in columns)
     bound = Sensitivity(2 * alone.l1, (4 if signed else 2) * alone.l2_squared)
-    l2_squared = _worst_pair(columns, is_signed=signed)
+    l2_squared = _worst_pair(query, is_signed=signed)
     if query.rows == 1:
         gap = _row_range(columns)
         return Sensitivity(gap, gap**2)
@@ -187,22 +183,30 @@ def _between_columns(query: Query, columns: Sequence[_Columns], alone: Sensitivi
     return Sensitivity(bound.l1, exact_l2)
 
 
-def _worst_pair(columns: Sequence[_Columns], *, is_signed: bool) -> Fraction | None:
+def _worst_pair(query: Query, *, is_signed: bool) -> Fraction | None:
     """max over pairs of cells of ∏‖a‖² + ∏‖b‖² − 2∏⟨a, b⟩, or None if there are too many to look at."""
     worst = _triples([(1, 1, 1)])
-    for column in columns:
-        if column.pairs is None or len(worst) * len(column.pairs) > PAIR_LIMIT:
+    for part, size in zip(query.parts, query.domain.shape, strict=True):
+        pairs = _column_pairs(part, size, is_signed=is_signed)
+        if pairs is None or len(worst) * len(pairs) > PAIR_LIMIT:
             return None
-        product = (worst[:, None, :] * column.pairs[None, :, :]).reshape(-1, 3)
+        product = (worst[:, None, :] * pairs[None, :, :]).reshape(-1, 3)
         worst = product if is_signed else _undominated(product)
     return Fraction(_number((worst[:, 0] + worst[:, 1] - 2 * worst[:, 2]).max()))
 
 
-def _column_pairs(matrix: Numbers, *, is_signed: bool) -> Numbers | None:
-    size = matrix.shape[1]
+@lru_cache(maxsize=4096)
+def _column_pairs(part: Part, size: int, *, is_signed: bool) -> Numbers | None:
+    """The triples (‖a‖², ‖b‖², ⟨a, b⟩) that can matter, as rows of exact numbers; None if there are too many.
+
+    `is_signed` is about the whole query: beside a negative inner product of another part, a large one here is worst.
+    """
+    known = _known_columns(part, size)
+    if known is not None:
+        return known[2]
     if size**2 > PAIR_LIMIT:
         return None
-    wide = _wide(matrix)
+    wide = _wide(part.matrix(size))
     gram = _exact(wide.T @ wide)
     norms = gram.diagonal()
     x, y = np.broadcast_arrays(norms[:, None], norms[None, :])
@@ -256,7 +260,9 @@ def _triples(rows: Sequence[tuple[Exact, ...]]) -> Numbers:
 
 def _wide(matrix: Numbers) -> Numbers:
     """Python integers where int64 sums of squares could overflow; otherwise the numbers as they are."""
-    if matrix.dtype.kind == "i" and int(np.abs(matrix).max()) ** 2 * max(matrix.shape) >= 2**62:
+    # Not NumPy's absolute value, which leaves −2⁶³ negative.
+    largest = max(-matrix.min().item(), matrix.max().item())
+    if matrix.dtype.kind == "i" and largest**2 * max(matrix.shape) >= 2**62:
         return matrix.astype(object)
     return matrix
 

@@ -1,0 +1,83 @@
+"""Estimate: the verb for noisy answers that were made elsewhere."""
+
+import csv
+import itertools
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from priory.cli.output import AsJson, say, write, write_json
+from priory.cli.privacy import Delta, Epsilon, RelationName, Rho, check_output
+from priory.data.schema import Schema
+from priory.errors import OptionError
+from priory.privacy.budget import Budget
+from priory.privacy.statement import Statement
+from priory.queries.sensitivity import Relation
+from priory.release import Release
+from priory.release.measured import read_measurements
+
+
+def estimate(
+    measurements: Annotated[Path, typer.Argument(help="A CSV of cells: attributes, value and stddev.")],
+    schema: Annotated[Path, typer.Option(help="The schema whose labels name the cells.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The release file to write.")],
+    *,
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    rho: Rho = None,
+    relation: RelationName = Relation.ADD_REMOVE.value,
+    total: Annotated[float | None, typer.Option(help="The number of rows, if it is public.")] = None,
+    stop: Annotated[str, typer.Option(help="fission (at the noise) or converged.")] = "fission",
+    marginal: Annotated[
+        list[str] | None, typer.Option(help="Print the estimate of a,b,… as CSV; may be repeated.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make a release of noisy counts that you measured elsewhere; the budget is what you say they cost."""
+    import priory
+    from priory.estimate.estimator import estimate as fitted
+
+    check_output(output)
+    if stop not in ("fission", "converged"):
+        raise OptionError("--stop", f"fission or converged; got {stop!r}")
+    described = Schema.load(schema)
+    cliques = [described.domain.checked(names.split(",")) for names in marginal or ()]
+    budget = Budget.of(epsilon=epsilon, delta=delta, rho=rho, relation=relation)
+    measured = read_measurements(measurements, described)
+    model = fitted(measured, described.domain, total=total, stop="fission" if stop == "fission" else "converged")
+    statement = Statement(
+        mechanism="measured elsewhere, as declared by whoever measured",
+        budget=budget,
+        spent=budget.amount,
+        unit="a row",
+        dataset=described.name,
+        ledger="memory",
+        is_private=True,
+        version=priory.__version__,
+    )
+    Release(described.domain, measured, statement, described).save(output)
+    reason = model.diagnostics.reason if model.diagnostics else ""
+    if as_json:
+        write_json(
+            {
+                "output": str(output),
+                "measurements": len(measured),
+                "total": model.total,
+                "stopped": reason,
+                "marginals": [{"attributes": list(c), "values": model.project(c).values.tolist()} for c in cliques],
+            }
+        )
+        return
+    labels = {column.name: column.labels for column in described.modelled}
+    for clique in cliques:
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer.writerow([*clique, "estimate"])
+        cells = itertools.product(*(labels[name] for name in clique))
+        writer.writerows(
+            [*cell, f"{value:.3f}"] for cell, value in zip(cells, model.project(clique).values.ravel(), strict=True)
+        )
+    if not cliques:
+        write(str(statement))
+    say(f"{len(measured)} measurements, about {model.total:,.0f} rows. {reason} Wrote {output}.")

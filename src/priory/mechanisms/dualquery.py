@@ -1,0 +1,111 @@
+"""DualQuery: a game in which queries are sampled privately and records are found that avoid them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from priory.domain import Domain
+from priory.errors import OptionError
+from priory.mechanisms.data_player import Term, best_record
+from priory.mechanisms.game import SECTION, Round, answers, encoded
+from priory.mechanisms.total import counted
+from priory.privacy.budget import Budget
+from priory.privacy.curator import Curator
+from priory.privacy.scores import Payoff, Pick
+from priory.queries.workload import Workload
+from priory.release import Release
+
+
+@dataclass(frozen=True)
+class DualQuery:
+    """DualQuery [Gaboardi, Gallego Arias, Hsu, Roth & Wu 2014] for workloads of counting queries.
+
+    In round t queries are sampled with chances ∝ exp((η/n)·payoff), where the payoff of q in counts is
+    n·Σ_{i<t} q(x^i) − (t−1)·q(D): the record found next avoids what the records so far overdid. Complements are
+    sampled too. The first round needs no private look. What is released are the samples and the records.
+
+    Attributes:
+        workload: what is to be answered, with parts of zeros and ones.
+        learning_rate: η; where it and the samples leave a rest of the budget, it is raised to spend it.
+        samples: how many queries are sampled in a round.
+        rounds: how many rounds; as many as the budget pays for, unless told.
+        most_rounds: and at most so many.
+        seed: for the first samples and for values that no sampled query tells apart; it protects nobody.
+    """
+
+    workload: Workload
+    learning_rate: float = 2.0
+    samples: int = 50
+    rounds: int | None = None
+    most_rounds: int = 200
+    seed: int = 0
+
+    def run(self, curator: Curator, budget: Budget) -> Release:
+        """Play the game."""
+        workload = self._checked(curator.domain)
+        count = counted(curator, budget)
+        rounds = self._affordable(count.rest, count.total) if self.rounds is None else self.rounds
+        rng = np.random.default_rng(self.seed)
+        played = [np.zeros(query.shape) for query in workload]
+        game = [_round(workload, curator.domain, self._first(rng), 0.0, rng)]
+        # The payoff of round t + 1 is t times as sensitive as that of one: these shares keep η the same.
+        shares = count.rest.split([t if budget.is_pure else t * t for t in range(1, rounds)])
+        for t, share in enumerate(shares, start=1):
+            played = [s + answers(q, game[-1].row, curator.domain) for q, s in zip(workload, played, strict=True)]
+            picks = curator.choose(
+                workload.queries,
+                [count.total * s for s in played],
+                Payoff(t, count.total),
+                share,
+                draws=self.samples,
+                kind="noisy-max",
+            )
+            game.append(_round(workload, curator.domain, picks, self._sharpness(share, t), rng))
+        release = Release(curator.domain, (count.measurement,), curator.statement("dualquery"))
+        return release.with_section(SECTION, {"rounds.json": encoded(game)})
+
+    def _checked(self, domain: Domain) -> Workload:
+        if not all(part.is_counting for query in self.workload for part in query.parts):
+            raise OptionError("workload", "DualQuery answers counting queries: parts of zeros and ones")
+        if self.samples < 1 or not self.learning_rate > 0:
+            raise OptionError("samples", "at least one, with a learning rate above 0")
+        if not 2 <= (self.most_rounds if self.rounds is None else self.rounds) < 1024:
+            raise OptionError("rounds", "from 2 to 1023: the first one needs no private look")
+        return self.workload.checked(domain)
+
+    def _affordable(self, budget: Budget, total: float) -> int:
+        """The largest T whose cost at η is within the budget: Σ_{t<T} s·ε_t, or s·ε_t²/8, with ε_t = 2ηt·m/n."""
+        unit = 2 * self.learning_rate * budget.max_rows / total
+        step = self.samples * (unit if budget.is_pure else unit**2 / 8)
+        spent, rounds = 0.0, 1
+        while rounds < self.most_rounds:
+            spent += step * (rounds if budget.is_pure else rounds**2)
+            if spent > budget.amount:
+                break
+            rounds += 1
+        return max(2, rounds)
+
+    def _sharpness(self, share: Budget, rounds: int) -> float:
+        """1/scale in counts: one person moves the payoff by rounds·max_rows."""
+        each = float(share.amount) / self.samples
+        return (each / 2 if share.is_pure else (2 * each) ** 0.5) / (rounds * share.max_rows)
+
+    def _first(self, rng: np.random.Generator) -> tuple[Pick, ...]:
+        query = rng.choice(
+            len(self.workload), self.samples, p=np.array([q.rows for q in self.workload]) / self.workload.rows
+        )
+        return tuple(
+            Pick(int(i), int(rng.integers(self.workload.queries[i].rows)), is_complement=bool(rng.integers(2)))
+            for i in query
+        )
+
+
+def _round(
+    workload: Workload, domain: Domain, picks: Sequence[Pick], sharpness: float, rng: np.random.Generator
+) -> Round:
+    """The record that satisfies as few of the picks as can be; a complement is one to satisfy."""
+    terms = [
+        Term(workload.queries[pick.query].row(pick.cell or 0), 1.0 if pick.is_complement else -1.0) for pick in picks
+    ]
+    return Round(tuple(picks), tuple(best_record(domain, terms, rng).tolist()), sharpness)

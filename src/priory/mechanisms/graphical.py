@@ -1,0 +1,110 @@
+"""Graphical: the estimate of each recipe as a graphical model, from the same measurements as its own estimate."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from priory.domain import Clique, Domain
+from priory.errors import SizeError
+from priory.estimate.estimator import estimate
+from priory.estimate.loss import CustomLoss
+from priory.estimate.problem import Solver
+from priory.estimate.solvers import MirrorDescent
+from priory.mechanisms.dualquery_loss import SampleLoss
+from priory.mechanisms.game import rounds_of
+from priory.mechanisms.total import released_total
+from priory.model.model import Model
+from priory.model.plan import MEMORY_IN_BYTES, plan
+from priory.privacy.measurement import Measurement
+from priory.queries.parts import Matrix
+from priory.queries.query import Query
+from priory.queries.workload import Workload
+from priory.release import Release
+
+Stop = Literal["fission", "converged"]
+
+# Where a budget is so large that noise all but vanishes, a tenth of a count is still allowed for.
+LEAST_STDDEV = 0.1
+
+
+def graphical_model(release: Release, *, solver: Solver | None = None, stop: Stop = "fission") -> Model:
+    """The graphical model of a release's measurements; the number of rows is public or estimated from them."""
+    public = [m for m in release.measurements if not m.query.clique and m.stddev == 0]
+    total = released_total(public) if public else None
+    return estimate(_noisy(release.measurements), release.domain, total=total, solver=solver, stop=stop)
+
+
+def _noisy(measurements: Sequence[Measurement]) -> list[Measurement]:
+    """What noise was added to, the number of rows aside where that is public."""
+    noisy = [in_counts(m) for m in measurements if m.query.clique or m.stddev > 0]
+    return [m if m.stddev >= LEAST_STDDEV else replace(m, stddev=LEAST_STDDEV) for m in noisy]
+
+
+def in_counts(measurement: Measurement) -> Measurement:
+    """The same evidence with no entry of the query above 1: off its lattice, so that answers are like counts.
+
+    Solvers weigh answers by how much counts vary; those of a lattice are larger by its scale.
+    """
+    query, scale, parts = measurement.query, 1.0, []
+    for part in query.parts:
+        largest = float(np.abs(part.entries).max()) if isinstance(part, Matrix) else 1.0
+        parts.append(Matrix(part.entries / largest) if isinstance(part, Matrix) and largest > 1 else part)
+        scale *= max(largest, 1.0)
+    if scale == 1.0:
+        return measurement
+    return Measurement(Query(query.domain, tuple(parts)), measurement.values / scale, measurement.stddev / scale)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Graphical:
+    """The update of MWEM+PGM: a graphical model of all measurements so far [Private-PGM, §4.3].
+
+    Attributes:
+        solver: how it is estimated.
+        stop: when the estimate stops.
+        memory_in_bytes: what the model may need; answers that would make it larger are not picked.
+    """
+
+    solver: Solver | None = None
+    stop: Stop = "fission"
+    memory_in_bytes: int = MEMORY_IN_BYTES
+    name: ClassVar[str] = "mwem+pgm"
+
+    def allowed(self, domain: Domain, measured: Sequence[Clique], cliques: Sequence[Clique]) -> NDArray[np.bool_]:
+        everything = plan(domain, [*measured, *cliques], memory_in_bytes=2**62)
+        if everything.memory_in_bytes <= self.memory_in_bytes:
+            return np.ones(len(cliques), dtype=np.bool_)
+        found = [plan(domain, [*measured, clique], memory_in_bytes=2**62).memory_in_bytes for clique in cliques]
+        if min(found) > self.memory_in_bytes:
+            raise SizeError(
+                f"every clique of the workload needs a model of at least {min(found):.3g} bytes; "
+                f"{self.memory_in_bytes:.3g} are allowed",
+                cells=min(found) // 8,
+                limit=self.memory_in_bytes // 8,
+                cliques=list(cliques[:8]),
+            )
+        return np.array(found) <= self.memory_in_bytes
+
+    def model(self, domain: Domain, measurements: Sequence[Measurement], total: float, before: Model | None) -> Model:
+        return estimate(_noisy(measurements), domain, total=total, solver=self.solver, stop=self.stop, warm=before)
+
+    def final(self, models: Sequence[Model]) -> Model:
+        return models[-1]
+
+
+def sampled_model(workload: Workload, release: Release, *, solver: Solver | None = None) -> Model:
+    """The graphical model under which DualQuery's samples are most likely [Private-PGM, Algorithm 5]."""
+    total = released_total(release.measurements)
+    loss = SampleLoss(release.domain, workload, rounds_of(release), total)
+    return estimate(
+        [],
+        release.domain,
+        total=total,
+        loss=CustomLoss.of(release.domain, workload.cliques, loss),
+        # What the likelihood gains beyond this is far below the noise of the samples.
+        solver=MirrorDescent(tolerance=1e-5) if solver is None else solver,
+        stop="converged",
+    )

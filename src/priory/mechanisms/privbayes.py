@@ -1,0 +1,96 @@
+"""PrivBayes: a Bayesian network chosen privately, its families measured, and rows drawn along it."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from priory.domain import Clique, Domain
+from priory.errors import OptionError
+from priory.measure import measure
+from priory.mechanisms.network import parent_sets
+from priory.mechanisms.total import counted
+from priory.privacy.budget import Budget
+from priory.privacy.curator import Curator
+from priory.privacy.noise import Laplace, noise_within
+from priory.privacy.scores import Dependence
+from priory.queries.query import Query
+from priory.queries.sensitivity import sensitivity
+from priory.release import Release
+
+# A family has no more cells than this, however large the budget.
+LARGEST_FAMILY = 10**6
+
+Family = tuple[str, Clique]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivBayes:
+    """PrivBayes with the L1 score [Zhang, Cormode, Procopiuc, Srivastava & Xiao 2017].
+
+    Half of the budget picks the parents of each attribute, half measures the families in equal shares. The release
+    holds the families in the order of the network: each brings one new attribute, the child.
+
+    Attributes:
+        usefulness: θ: the average count of a family's cells is at least θ times their average noise.
+        structure: the share of the budget that picks parents.
+        candidates: how many families are compared at most in a step; beyond that parent sets are drawn by `seed`.
+        seed: for the first attribute and for parent sets; it protects nobody.
+    """
+
+    usefulness: float = 4.0
+    structure: Fraction = Fraction(1, 2)
+    candidates: int = 1000
+    seed: int = 0
+
+    def run(self, curator: Curator, budget: Budget) -> Release:
+        """Pick a network, then measure its families."""
+        if not self.usefulness > 0 or self.candidates < 1 or not 0 < self.structure < 1:
+            raise OptionError("PrivBayes", f"usefulness and candidates are above 0, structure is a share; got {self}")
+        count = counted(curator, budget)
+        learning, measuring = count.rest.split([self.structure, 1 - self.structure])
+        most_cells = useful_cells(count.total, measuring.part(Fraction(1, len(curator.domain))), self.usefulness)
+        families, spent = self._network(curator, learning, most_cells)
+        queries = [Query.marginal(curator.domain, (child, *parents)) for child, parents in families]
+        # What was not needed to pick parents, because nothing could have any, makes the families less noisy.
+        measurements = measure(curator, queries, measuring.worth(count.rest.amount - spent))
+        return Release(curator.domain, (count.measurement, *measurements), curator.statement("privbayes"))
+
+    def _network(self, curator: Curator, learning: Budget, most_cells: float) -> tuple[list[Family], Fraction]:
+        """The families in order, and what picking them cost."""
+        domain, rng = curator.domain, np.random.default_rng(self.seed)
+        first = domain.attributes[int(rng.integers(len(domain)))]
+        families: list[Family] = [(first, ())]
+        spent = Fraction(0)
+        for share in learning.split([1] * (len(domain) - 1)) if len(domain) > 1 else ():
+            options = self._options(domain, [child for child, _ in families], most_cells, rng)
+            if any(parents for _, parents in options):
+                queries = [Query.marginal(domain, (child, *parents)) for child, parents in options]
+                [pick] = curator.choose(queries, [], Dependence(tuple(child for child, _ in options)), share)
+                families.append(options[pick.query])
+                spent += share.amount
+            else:
+                families.append(options[0])
+        return families, spent
+
+    def _options(
+        self, domain: Domain, chosen: Sequence[str], most_cells: float, rng: np.random.Generator
+    ) -> list[Family]:
+        """Every new attribute with every largest set of parents that is still useful, or as many as are compared."""
+        children = [name for name in domain if name not in chosen]
+        each = max(1, self.candidates // len(children))
+        return [
+            (child, parents)
+            for child in children
+            for parents in parent_sets(domain.project(chosen), most_cells / domain[child], each, rng)
+        ]
+
+
+def useful_cells(total: float, share: Budget, usefulness: float) -> float:
+    """How many cells a family may have: total/(θ·average noise), which is nε₂/(2dθ) for Laplace and replace-one."""
+    anything = Query.marginal(Domain.of({"child": 2}), "child")
+    noise = noise_within(share, sensitivity(anything, share.relation, share.max_rows))
+    average = float(noise.scale) * (1.0 if isinstance(noise, Laplace) else math.sqrt(2 / math.pi))
+    return min(total / (usefulness * average), LARGEST_FAMILY)

@@ -1,0 +1,81 @@
+"""Registry: the mechanisms by name; the audit and the contract of tests run over all of them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from priory.domain import Domain
+from priory.errors import OptionError
+from priory.mechanisms.dualquery import DualQuery
+from priory.mechanisms.graphical import Graphical
+from priory.mechanisms.hdmm import HDMM
+from priory.mechanisms.independent import Independent
+from priory.mechanisms.multiplicative_weights import MultiplicativeWeights
+from priory.mechanisms.mwem import MWEM
+from priory.mechanisms.privbayes import PrivBayes
+from priory.privacy.budget import Budget
+from priory.privacy.curator import Curator
+from priory.queries.workload import Workload
+from priory.release import Release
+
+
+class Mechanism(Protocol):
+    """A recipe: frozen settings and one verb."""
+
+    def run(self, curator: Curator, budget: Budget) -> Release:
+        """Spend at most `budget`, which is the curator's own or a part of it, and hand out a release.
+
+        It looks at private data only through the curator, and everything that decides what it asks next is public or
+        was answered by the curator.
+        """
+
+
+@dataclass(frozen=True)
+class Registered:
+    """A mechanism that can be asked for by name.
+
+    Attributes:
+        name: what people type.
+        summary: one line for people.
+        build: the mechanism with its default settings, for a domain.
+        is_pure: whether it can spend a pure budget.
+    """
+
+    name: str
+    summary: str
+    build: Callable[[Domain], Mechanism]
+    is_pure: bool = True
+
+    @classmethod
+    def of(cls, mechanism: Mechanism) -> "Registered":
+        """A mechanism with settings of one's own, under its class's name."""
+        return cls(type(mechanism).__name__.lower(), "", lambda _: mechanism)
+
+
+def pairs(domain: Domain) -> Workload:
+    """What a mechanism aims at unless told: all marginals of two attributes, or of the one there is."""
+    return Workload.marginals(domain, min(2, len(domain)))
+
+
+MECHANISMS: dict[str, Registered] = {
+    entry.name: entry
+    for entry in (
+        Registered("independent", "all one-way marginals, equally noisy", lambda _: Independent()),
+        Registered("dualquery", "a game of sampled queries and records", lambda d: DualQuery(pairs(d))),
+        Registered("hdmm", "the queries that answer a workload with the least noise", lambda d: HDMM(pairs(d))),
+        Registered("mwem", "the worst answers, on explicit tables", lambda d: MWEM(pairs(d), MultiplicativeWeights())),
+        Registered("mwem+pgm", "the worst answers, on a graphical model", lambda d: MWEM(pairs(d), Graphical())),
+        Registered("privbayes", "a Bayesian network and its families", lambda _: PrivBayes()),
+    )
+}
+
+
+def registered(name: str) -> Registered:
+    """The mechanism called `name`.
+
+    Raises:
+        OptionError: there is none.
+    """
+    if name not in MECHANISMS:
+        raise OptionError("mechanism", f"{name!r} is not one of {', '.join(MECHANISMS)}")
+    return MECHANISMS[name]

@@ -1,0 +1,247 @@
+"""Algebra: what the steps of a program mean in linear space, in log space, and for structural zeros alone."""
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache, partial
+from typing import Any, Protocol
+
+import numpy as np
+
+from priory.factor import Array
+from priory.model.cores import WORTH_IT, are_two, both
+from priory.model.program import COPY, DIV, MATMUL, MUL, NORM, SUM, Step
+
+_DOUBLE = 8
+# A step done in two halves at once; it exists only bound to a buffer.
+HALVES = 7
+# Up to so many terms of a matrix product BLAS stays in one thread; blocks of fewer results than that are too slow.
+_ONE_THREAD = 1 << 18
+_SMALLEST_BLOCK = 32
+
+
+class Algebra(Protocol):
+    """What a step's operations mean: numbers, logarithms of numbers, or whether numbers are positive."""
+
+    def multiply(self, a: Array, b: Array, out: Array) -> None:
+        """The product."""
+
+    def sum(self, a: Array, axes: tuple[int, ...], out: Array) -> None:
+        """The sum over `axes`."""
+
+    def norm(self, raw: Array, out: Array) -> float:
+        """Divide by the largest entry, and return its logarithm."""
+
+    def divide(self, a: Array, b: Array, out: Array) -> None:
+        """The quotient, with 0 / 0 = 0."""
+
+    def matmul(self, a: Array, b: Array, out: Array) -> None:
+        """The batched product of matrices."""
+
+
+class LogSpace:
+    """Slow and safe: nothing is lost whatever the potentials."""
+
+    def multiply(self, a: Array, b: Array, out: Array) -> None:
+        np.add(a, b, out=out)
+
+    def sum(self, a: Array, axes: tuple[int, ...], out: Array) -> None:
+        top = np.max(a, axis=axes, keepdims=True)
+        top = np.where(np.isfinite(top), top, 0.0)
+        out[...] = np.log(np.exp(a - top).sum(axis=axes)) + np.squeeze(top, axis=axes)
+
+    def norm(self, raw: Array, out: Array) -> float:
+        top = float(raw.max())
+        np.subtract(raw, top if np.isfinite(top) else 0.0, out=out)
+        return top
+
+    def divide(self, a: Array, b: Array, out: Array) -> None:
+        out[...] = np.where(np.isneginf(a), -np.inf, a - np.where(np.isneginf(b), 0.0, b))
+
+    def matmul(self, a: Array, b: Array, out: Array) -> None:
+        out[...] = -np.inf
+        for k in range(a.shape[-1]):
+            np.logaddexp(out, a[..., :, k, None] + b[..., None, k, :], out=out)
+
+
+class Support:
+    """Whether a number is positive for structural reasons: 1 or 0, so that nothing can underflow."""
+
+    def multiply(self, a: Array, b: Array, out: Array) -> None:
+        np.multiply(a, b, out=out)
+
+    def sum(self, a: Array, axes: tuple[int, ...], out: Array) -> None:
+        out[...] = a.max(axis=axes)
+
+    def norm(self, raw: Array, out: Array) -> float:
+        out[...] = raw
+        return 0.0
+
+    def divide(self, a: Array, b: Array, out: Array) -> None:
+        np.multiply(a, b, out=out)
+
+    def matmul(self, a: Array, b: Array, out: Array) -> None:
+        np.matmul(a, b, out=out)
+        np.minimum(out, 1.0, out=out)
+
+
+def carried_out(steps: Iterable[Step], buffer: Array, algebra: Algebra) -> float:
+    """Carry `steps` out in any algebra; returns the sum of the logarithms that were divided out."""
+    logs = 0.0
+    for step in steps:
+        call = bound(step, buffer)
+        if call[0] == MUL:
+            algebra.multiply(call[1], call[2], call[3])
+        elif call[0] == SUM:
+            algebra.sum(call[1], call[2], call[3])
+        elif call[0] == COPY:
+            call[2][...] = call[1]
+        elif call[0] == NORM:
+            logs += algebra.norm(call[1], call[2])
+        elif call[0] == DIV:
+            algebra.divide(call[1], call[2], call[3])
+        else:
+            algebra.matmul(call[1], call[2], call[3])
+    return logs
+
+
+def view(buffer: Array, start: int, shape: Sequence[int], strides: Sequence[int]) -> Array:
+    """A table in the buffer as an array; strides count cells."""
+    return np.ndarray(
+        tuple(shape), np.float64, buffer, start * _DOUBLE, tuple([stride * _DOUBLE for stride in strides])
+    )
+
+
+def bound(step: Step, buffer: Array) -> tuple[Any, ...]:
+    """A step with its operands as views of the buffer: the kind, what goes in, what comes out."""
+    kind, shape = step.kind, step.shape
+    if kind == MATMUL:
+        return _bound_matmul(step, buffer)
+    a = view(buffer, step.a, shape, step.a_strides)
+    if kind == SUM:
+        summed = tuple([i for i, stride in enumerate(step.out_strides) if stride == 0])
+        kept = [i for i, stride in enumerate(step.out_strides) if stride != 0]
+        out = view(buffer, step.out, [shape[i] for i in kept], [step.out_strides[i] for i in kept])
+        return (SUM, a, summed, out) if summed else (COPY, a, out)
+    out = view(buffer, step.out, shape, step.out_strides)
+    if kind == COPY:
+        return (COPY, a, out)
+    if kind == NORM:
+        return (NORM, a, out, step.b)
+    return (kind, a, view(buffer, step.b, shape, step.b_strides), out)
+
+
+def _bound_matmul(step: Step, buffer: Array) -> tuple[Any, ...]:
+    batch, m, k, n = step.shape
+    a = view(buffer, step.a, (batch, m, k), step.a_strides)
+    b = view(buffer, step.b, (batch, k, n), step.b_strides)
+    out = view(buffer, step.out, (batch, m, n), step.out_strides)
+    return (MATMUL, *in_blocks(a, b, out))
+
+
+def in_blocks(a: Array, b: Array, out: Array) -> tuple[Array, Array, Array]:
+    """The operands of a batched product of matrices as views in blocks, for `numpy.matmul`."""
+    rows, columns = block_of(a.shape[1], a.shape[2], b.shape[2])
+    a_blocks = _blocked(a, 1, rows)[:, :, None]
+    b_blocks = _blocked(b, 2, columns).transpose(0, 2, 1, 3)[:, None]
+    # Axes of the result: batch, block of rows, block of columns, row, column.
+    out_blocks = _blocked(_blocked(out, 1, rows), 3, columns).transpose(0, 1, 3, 2, 4)
+    return a_blocks, b_blocks, out_blocks
+
+
+def _blocked(array: Array, axis: int, size: int) -> Array:
+    """A view with one axis cut into blocks of `size`; `reshape` might copy, strides never do."""
+    shape, strides = list(array.shape), list(array.strides)
+    shape[axis : axis + 1] = [shape[axis] // size, size]
+    strides[axis : axis + 1] = [strides[axis] * size, strides[axis]]
+    return np.lib.stride_tricks.as_strided(array, shape, strides)
+
+
+@lru_cache(maxsize=1024)
+def block_of(m: int, k: int, n: int) -> tuple[int, int]:
+    """How many rows and columns of a product to compute at once.
+
+    BLAS starts threads for products of more than 2^18 terms and lets them spin on each other: where another process has
+    the second core, a product of 50 µs then takes milliseconds. In blocks below that it takes one core, as fast; both
+    cores are put to work by halves instead.
+    """
+    if m * k * n <= _ONE_THREAD:
+        return m, n
+    fitting = [(r, c) for r in _divisors(m) for c in _divisors(n) if r * c * k <= _ONE_THREAD]
+    if not fitting:
+        return m, n
+    best = max(fitting, key=lambda block: (min(block[0], 16) * min(block[1], 32), block[0] * block[1]))
+    return best if best[0] * best[1] >= _SMALLEST_BLOCK else (m, n)
+
+
+def _divisors(number: int) -> list[int]:
+    return [d for d in range(1, number + 1) if number % d == 0]
+
+
+def run(calls: Iterable[tuple[Any, ...]], scales: Array) -> None:
+    """Carry bound steps out in linear space. Lean on purpose: with many small cliques this loop is the cost."""
+    multiply, add, largest, divide, matmul = np.multiply, np.add.reduce, np.maximum.reduce, np.divide, np.matmul
+    for call in calls:
+        kind = call[0]
+        if kind == MUL:
+            multiply(call[1], call[2], call[3])
+        elif kind == SUM:
+            add(call[1], call[2], None, call[3])
+        elif kind == NORM:
+            top = largest(call[1])
+            divide(call[1], top, call[2])
+            scales[call[3]] = top
+        elif kind == DIV:
+            divide(call[1], call[2], call[3])
+        elif kind == COPY:
+            call[2][...] = call[1]
+        elif kind == HALVES:
+            both(partial(run, [call[1]], scales), partial(run, [call[2]], scales))
+        else:
+            matmul(call[1], call[2], call[3])
+
+
+def halved(call: tuple[Any, ...]) -> tuple[Any, ...]:
+    """A bound step as two that can be done at once, where it is large enough and has an axis to cut."""
+    kind = call[0]
+    if kind == NORM or not are_two():
+        return call
+    if kind == MATMUL:
+        return _halved_matmul(call)
+    if call[1].size < WORTH_IT:
+        return call
+    if kind != SUM:
+        pieces = [_cut(operand, 0) for operand in call[1:]]
+        return (HALVES, *((kind, *half) for half in zip(*pieces, strict=True)))
+    _, a, summed, out = call
+    kept = [axis for axis in range(a.ndim) if axis not in summed]
+    if not kept:
+        return call
+    first, second = _cut(a, kept[0]), _cut(out, 0)
+    return (HALVES, *((SUM, part, summed, target) for part, target in zip(first, second, strict=True)))
+
+
+def _halved_matmul(call: tuple[Any, ...]) -> tuple[Any, ...]:
+    _, a, b, out = call
+    axis = max(range(3), key=lambda i: out.shape[i])
+    if out.size * a.shape[-1] < 8 * WORTH_IT or out.shape[axis] < 2:
+        return call
+    pieces = [_cut(operand, axis) if operand.shape[axis] > 1 else (operand, operand) for operand in (a, b, out)]
+    return (HALVES, *((MATMUL, *half) for half in zip(*pieces, strict=True)))
+
+
+def _cut(array: Array, axis: int) -> tuple[Array, Array]:
+    middle = array.shape[axis] // 2
+    at = (slice(None),) * axis
+    return array[(*at, slice(None, middle))], array[(*at, slice(middle, None))]
+
+
+def exponentiated(array: Array) -> None:
+    """exp, in place, on both cores where that pays."""
+    if array.size < WORTH_IT or not are_two():
+        np.exp(array, out=array)
+        return
+    first, second = _cut(array, 0)
+    both(lambda: _exp(first), lambda: _exp(second))
+
+
+def _exp(array: Array) -> None:
+    np.exp(array, out=array)

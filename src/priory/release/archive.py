@@ -1,0 +1,178 @@
+"""Archive: a zip of JSON and arrays with a checksum for every file; nothing in it is ever executed.
+
+The manifest names the format, its version, the sections with what they consist of, and the SHA-256 of each file; the
+zip's comment holds the SHA-256 of the manifest. Damage and careless edits are noticed. Somebody who edits a file and
+computes all checksums anew is not: that takes a signature, which is the business of whoever publishes the file.
+"""
+
+import hashlib
+import io
+import json
+import math
+import re
+import zipfile
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from priory.data.writing import written_whole
+from priory.errors import DataError, ReleaseError
+
+FORMAT, VERSION = "priory release", 1
+MANIFEST = "manifest.json"
+# Larger archives are refused before anything is unpacked.
+MOST_FILES, MOST_BYTES, MOST_MANIFEST_BYTES = 100_000, 2**34, 2**26
+
+_HEADER = re.compile(
+    rb"\x93NUMPY\x01\x00..{'descr': '(?P<dtype><[if]8)', "
+    rb"'fortran_order': False, 'shape': \((?P<shape>[0-9, ]*)\), } *\n",
+    re.DOTALL,
+)
+
+Files = Mapping[str, bytes]
+
+
+def write_archive(path: str | Path, sections: Mapping[str, Files], required: frozenset[str]) -> None:
+    """Write `sections`; the file appears whole or not at all, and the same release gives the same bytes.
+
+    Args:
+        path: where to.
+        sections: for each section, its files by name.
+        required: the sections that a reader must understand to use the release at all.
+    """
+    try:
+        with written_whole(path) as draft:
+            draft.write_bytes(_packed(sections, required))
+    except DataError as error:
+        raise ReleaseError(str(error)) from None
+
+
+def read_archive(path: str | Path, known: frozenset[str]) -> dict[str, dict[str, bytes]]:
+    """The sections of the archive at `path`, after every check.
+
+    Raises:
+        ReleaseError: it is missing, no release, newer than this version reads, damaged or changed.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            manifest = _checked_manifest(archive, known)
+            return _checked_sections(archive, manifest)
+    except FileNotFoundError:
+        raise ReleaseError(f"{path} does not exist") from None
+    except OSError as error:
+        raise ReleaseError(f"{path} cannot be read: {error.strerror or 'it is damaged'}") from None
+    except (
+        zipfile.BadZipFile,
+        zlib.error,
+        EOFError,
+        NotImplementedError,
+        RuntimeError,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+    ):
+        raise ReleaseError(f"{path} is not a release, or it is damaged") from None
+
+
+def json_bytes(value: object) -> bytes:
+    """JSON that is the same each time."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, indent=1).encode()
+
+
+def array_bytes(array: NDArray[Any]) -> bytes:
+    """The array in NumPy's own format, without pickle."""
+    buffer = io.BytesIO()
+    np.lib.format.write_array(buffer, np.asarray(array, order="C"), version=(1, 0), allow_pickle=False)
+    return buffer.getvalue()
+
+
+def array_of(data: bytes) -> NDArray[Any]:
+    """The array in `data`; numbers only.
+
+    Raises:
+        ValueError: it holds anything else.
+    """
+    # NumPy's own reader takes the header for Python, and allocates whatever it claims.
+    header = _HEADER.match(data)
+    if header is None or header.end() != 10 + int.from_bytes(data[8:10], "little"):
+        raise ValueError("an array of 64-bit numbers was expected")
+    shape = tuple(int(size) for size in header["shape"].split(b",") if size.strip())
+    if 8 * math.prod(shape) != len(data) - header.end():
+        raise ValueError("the array is longer or shorter than it says")
+    return np.frombuffer(data, header["dtype"].decode(), offset=header.end()).reshape(shape).copy()
+
+
+def _packed(sections: Mapping[str, Files], required: frozenset[str]) -> bytes:
+    files = {f"{section}/{name}": data for section, parts in sections.items() for name, data in parts.items()}
+    manifest = json_bytes(
+        {
+            "format": FORMAT,
+            "version": VERSION,
+            "sections": {name: {"required": name in required} for name in sections},
+            "files": {name: {"size": len(data), "sha256": _digest(data)} for name, data in sorted(files.items())},
+        }
+    )
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in [(MANIFEST, manifest), *sorted(files.items())]:
+            # A fixed date: when a release was made is nobody's business.
+            info = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
+            info.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(info, data)
+        archive.comment = _digest(manifest).encode()
+    return buffer.getvalue()
+
+
+def _checked_manifest(archive: zipfile.ZipFile, known: frozenset[str]) -> dict[str, Any]:
+    names = archive.namelist()
+    if len(names) > MOST_FILES or len(set(names)) < len(names) or MANIFEST not in names:
+        raise ValueError("not the files of a release")
+    data = _read(archive, MANIFEST, MOST_MANIFEST_BYTES)
+    if archive.comment != _digest(data).encode():
+        raise ReleaseError("the manifest was changed after the release was written; ask for the original file")
+    manifest: dict[str, Any] = json.loads(data)
+    if manifest["format"] != FORMAT:
+        raise ValueError("another format")
+    if not isinstance(manifest["version"], int) or manifest["version"] < 1:
+        raise ValueError("no version")
+    if manifest["version"] > VERSION:
+        raise ReleaseError(
+            f"the release has format version {manifest['version']}; this priory reads up to {VERSION}: upgrade priory"
+        )
+    unknown = [name for name, section in manifest["sections"].items() if section["required"] and name not in known]
+    if unknown:
+        raise ReleaseError(f"the release needs sections {unknown} that this priory does not know: upgrade priory")
+    if set(names) != {MANIFEST, *manifest["files"]}:
+        raise ReleaseError("files were added to the release or taken away; ask for the original file")
+    return manifest
+
+
+def _checked_sections(archive: zipfile.ZipFile, manifest: dict[str, Any]) -> dict[str, dict[str, bytes]]:
+    sizes = [entry["size"] for entry in manifest["files"].values()]
+    if not all(type(size) is int and size >= 0 for size in sizes):
+        raise ValueError("a size is no number of bytes")
+    if sum(sizes) > MOST_BYTES:
+        raise ReleaseError(f"the release would unpack to more than {MOST_BYTES:,} bytes")
+    sections: dict[str, dict[str, bytes]] = {name: {} for name in manifest["sections"]}
+    for name, entry in manifest["files"].items():
+        data = _read(archive, name, entry["size"])
+        if len(data) != entry["size"] or _digest(data) != entry["sha256"]:
+            raise ReleaseError(f"{name} was changed after the release was written; ask for the original file")
+        section, _, inner = name.partition("/")
+        sections[section][inner] = data
+    return sections
+
+
+def _read(archive: zipfile.ZipFile, name: str, limit: int) -> bytes:
+    """At most `limit` bytes and one more, whatever the file claims to unpack to."""
+    with archive.open(name) as file:
+        return file.read(limit + 1)
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

@@ -1,0 +1,181 @@
+"""Strategies for schemas, cells and frames."""
+
+import datetime as dt
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from priory.data import bins
+from priory.data.columns import Boolean, Category, Column, ModelledColumn, Moment, Number, Unmodelled
+from priory.data.constraints import Condition, Constraint, Determine, Forbid, Order
+from priory.data.schema import Group, Schema
+
+DAY = 86_400_000_000
+
+texts = st.text(st.characters(codec="utf-8"), max_size=6) | st.sampled_from(
+    [
+        "yes",
+        "no",
+        "true",
+        "null",
+        "~",
+        "1",
+        "1.0",
+        "007",
+        "1e5",
+        "NA",
+        "",
+        " a",
+        "2024-03-01",
+        "12:30",
+        "a: b",
+        "#",
+        "-",
+    ]
+)
+names = texts.filter(bool)
+finite = st.floats(-1e6, 1e6).map(lambda value: value + 0.0)
+
+
+@st.composite
+def places_for_bad_cells(draw: st.DrawFn, other: st.SearchStrategy[Any]) -> dict[str, Any]:
+    nullable = draw(st.booleans())
+    return {"nullable": nullable, "other": draw(st.none() | other if nullable else other)}
+
+
+@st.composite
+def categories(draw: st.DrawFn, name: str, *, ordered: bool | None = None) -> Category:
+    kind: st.SearchStrategy[Any] = draw(
+        st.sampled_from([texts, st.integers(-20, 20), st.integers(-(2**53) + 1, 2**53 - 1)])
+    )
+    levels = draw(st.lists(kind, min_size=1, max_size=5, unique=True))
+    rest = draw(places_for_bad_cells(st.sampled_from(levels) | kind))
+    nulls = draw(st.lists(texts.filter(lambda text: text not in (*levels, rest["other"])), max_size=2, unique=True))
+    is_ordered = draw(st.booleans()) if ordered is None else ordered
+    return Category.of(name, levels, ordered=is_ordered, nulls=nulls, **rest)
+
+
+@st.composite
+def numbers(draw: st.DrawFn, name: str) -> Number:
+    whole = draw(st.booleans())
+    number: st.SearchStrategy[Any] = st.integers(-1000, 1000) if whole else finite
+    edges: Any = sorted(draw(st.lists(number, min_size=2, max_size=6, unique=True)))
+    low, high = edges[0], edges[-1] - whole
+    form = draw(st.sampled_from(["edges", "equal", "log"]))
+    if form == "equal":
+        most = min(int(high - low) + 1, 9) if whole else 9
+        edges = bins.equal_width(name, low, high, draw(st.integers(1, most)), whole=whole)
+    if form == "log" and low >= 0 and high > low + 1:
+        edges = bins.logarithmic(name, low, high, draw(st.integers(1, 2)), whole=whole)
+    inside = st.integers(low, high) if whole else st.floats(low, high)
+    nulls = draw(st.lists(texts, max_size=2, unique=True))
+    rest = draw(places_for_bad_cells(inside))
+    return Number.of(name, whole=whole, low=low, high=high, edges=edges, nulls=nulls, **rest)
+
+
+@st.composite
+def moments(draw: st.DrawFn, name: str) -> Moment:
+    clock = draw(st.booleans())
+    unit = DAY if clock else 1
+    moment = st.integers(-30000 * unit, 60000 * unit)
+    edges = sorted(draw(st.lists(moment, min_size=2, max_size=6, unique=True)))
+    low, high = edges[0], edges[-1] - 1
+    every = draw(st.none() | st.sampled_from(bins.EVERY[3:]))
+    chosen = edges if every is None else bins.calendar_units(name, low, high, every, clock=clock)
+    spelling = draw(st.sampled_from([None, "%d.%m.%Y" + (" %H:%M:%S" if clock else ""), "%Y/%m/%d"]))
+    rest = draw(places_for_bad_cells(st.integers(low, high)))
+    return Moment.of(name, clock=clock, low=low, high=high, edges=chosen, format=spelling, **rest)
+
+
+@st.composite
+def booleans(draw: st.DrawFn, name: str) -> Boolean:
+    spellings: Any = draw(st.sampled_from([{}, {"true": ["yes", "1"], "false": ["no", "0"], "nulls": ["?"]}]))
+    return Boolean.of(name, **spellings, **draw(places_for_bad_cells(st.booleans())))
+
+
+def columns(name: str) -> st.SearchStrategy[ModelledColumn]:
+    return categories(name) | numbers(name) | moments(name) | booleans(name)
+
+
+@st.composite
+def groups(draw: st.DrawFn, found: list[Category]) -> Group:
+    by = draw(st.lists(st.sampled_from(found), min_size=1, max_size=2, unique_by=lambda column: column.name))
+    row = st.tuples(*(st.sampled_from(column.levels) for column in by))
+    values = draw(st.lists(row, min_size=1, max_size=3, unique=True))
+    return Group(by=tuple(column.name for column in by), values=tuple(values))
+
+
+@st.composite
+def conditions(draw: st.DrawFn, column: ModelledColumn) -> Condition:
+    if column.nullable and draw(st.booleans()):
+        return Condition(column=column.name, null=True)
+    match column:
+        case Category():
+            values: tuple[Any, ...] = column.values
+            levels = draw(st.lists(st.sampled_from(values), min_size=1, unique=True))
+            return Condition(column=column.name, values=tuple(levels))
+        case Number():
+            return Condition(column=column.name, below=draw(st.sampled_from([*column.edges[1:-1], column.high + 1])))
+        case Moment():
+            day = dt.date(1970, 1, 1) + dt.timedelta(column.low // (DAY if column.clock else 1) - 1)
+            return Condition(column=column.name, above=day.isoformat())
+        case Boolean():
+            return Condition(column=column.name, values=(draw(st.booleans()),))
+
+
+@st.composite
+def constraints(draw: st.DrawFn, found: list[ModelledColumn]) -> Constraint:
+    some = draw(st.lists(st.sampled_from(found), min_size=1, max_size=3, unique_by=lambda column: column.name))
+    listed = [column for column in some if isinstance(column, Category)]
+    counted = [column for column in some if isinstance(column, Number)]
+    if len(counted) > 1:
+        return Order(columns=tuple(column.name for column in counted))
+    if len(listed) > 1:
+        pair = (listed[0].levels[0], listed[1].values[-1])
+        return Determine(column=listed[1].name, by=listed[0].name, values=(pair,))
+    return Forbid(conditions=tuple(draw(conditions(column)) for column in some[:2]))
+
+
+@st.composite
+def schemas(draw: st.DrawFn) -> Schema:
+    chosen = draw(st.lists(names, min_size=1, max_size=5, unique=True))
+    modelled = [draw(columns(name)) for name in chosen]
+    extra: list[Column] = [Unmodelled.of("person", kind="id")] if "person" not in chosen and draw(st.booleans()) else []
+    listed = [column for column in modelled if isinstance(column, Category)]
+    return Schema.of(
+        draw(st.permutations([*modelled, *extra])),
+        name=draw(names),
+        person="person" if extra else None,
+        groups=[draw(groups(listed))] if listed else [],
+        constraints=[draw(constraints(modelled))] if draw(st.booleans()) else [],
+    )
+
+
+@st.composite
+def codes(draw: st.DrawFn, schema: Schema, *, rows: int = 20) -> dict[str, NDArray[np.int64]]:
+    seed = draw(st.integers(0, 2**32 - 1))
+    rng = np.random.default_rng(seed)
+    return {column.name: rng.integers(0, column.size, rows) for column in schema.modelled}
+
+
+def any_cells(column: ModelledColumn) -> st.SearchStrategy[object]:
+    """Cells of every type, some of them near the column's own values."""
+    near: st.SearchStrategy[object] = st.nothing()
+    match column:
+        case Category():
+            near = st.sampled_from([*column.values, *map(str, column.values)])
+        case Number():
+            near = st.sampled_from(column.edges).flatmap(
+                lambda edge: st.sampled_from([edge, edge - 1, np.nextafter(edge, -np.inf), repr(edge), f" {edge}0"])
+            )
+        case Moment():
+            near = st.sampled_from(column.edges).map(
+                lambda edge: np.datetime64(edge - 1, "us") if column.clock else np.datetime64(edge, "D")
+            )
+        case Boolean():
+            near = st.sampled_from([*column.true, *column.false, True, False, np.True_])
+    moments_of_all_kinds = st.datetimes() | st.dates() | st.datetimes(timezones=st.timezones())
+    plain = st.none() | texts | st.integers() | st.floats() | st.booleans() | st.decimals() | moments_of_all_kinds
+    return near | plain | st.sampled_from(column.nulls or ("?",)) | st.binary(max_size=2) | st.complex_numbers()

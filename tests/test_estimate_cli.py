@@ -1,0 +1,50 @@
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from priory.data.schema import Schema
+from priory.release import Release
+
+SCHEMA = Schema.coded({"age": 3, "sex": 2}, name="people")
+
+
+def priory(*arguments: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "priory", *map(str, arguments)], capture_output=True, text=True, check=False
+    )
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Path:
+    SCHEMA.save(tmp_path / "schema.yaml")
+    pairs = [f"{a},{s},{100 * (1 + a + s)},2" for a in range(3) for s in range(2)]
+    (tmp_path / "m.csv").write_text("age,sex,value,stddev\n" + "\n".join(pairs) + "\n")
+    return tmp_path
+
+
+def test_noisy_counts_made_elsewhere_become_a_release(house: Path) -> None:
+    common = ("estimate", house / "m.csv", "--schema", house / "schema.yaml", "--epsilon", 1)
+    made = priory(*common, "-o", house / "a.priory", "--marginal", "age")
+    assert made.returncode == 0, made.stderr
+    header, *rows = [line.split(",") for line in made.stdout.splitlines()]
+    assert header == ["age", "estimate"]
+    np.testing.assert_allclose([float(row[1]) for row in rows], [300, 500, 700], rtol=0.05)
+    release = Release.load(house / "a.priory")
+    assert [m.query.clique for m in release.measurements] == [("age", "sex")]
+    assert "measured elsewhere" in str(release.statement)
+    found = json.loads(priory(*common, "-o", house / "b.priory", "--marginal", "sex,age", "--json").stdout)
+    assert found["total"] == pytest.approx(1500, rel=0.01)
+    assert np.shape(found["marginals"][0]["values"]) == (2, 3)
+
+
+def test_what_cannot_be_estimated_is_one_line_and_its_exit_code(house: Path) -> None:
+    common = ("--schema", house / "schema.yaml", "-o", house / "a.priory")
+    assert priory("estimate", house / "m.csv", *common).returncode == 2
+    assert priory("estimate", house / "m.csv", *common, "--epsilon", 1, "--marginal", "height").returncode == 5
+    assert priory("estimate", house / "no.csv", *common, "--epsilon", 1).returncode == 4
+    assert priory("estimate", house / "m.csv", *common, "--epsilon", 1, "--stop", "late").returncode == 2
+    assert not (house / "a.priory").exists()
