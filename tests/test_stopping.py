@@ -9,8 +9,8 @@ import pytest
 from priory.domain import Domain
 from priory.errors import PrioryError
 from priory.estimate.dual import Dual
-from priory.estimate.estimator import estimate
-from priory.estimate.evidence import Evidence
+from priory.estimate.estimator import estimate, refitted
+from priory.estimate.evidence import Evidence, Implied
 from priory.estimate.raking import Raking
 from priory.estimate.solvers import DualAveraging, MirrorDescent
 from priory.estimate.stopping import levels
@@ -201,3 +201,49 @@ def test_the_path_can_be_drawn() -> None:
         pytest.skip(str(error))
     drawn = chart.to_dict()
     assert len(drawn["layer"]) == 2
+
+
+def test_implied_one_way_marginals_are_the_best_averages_of_what_was_measured() -> None:
+    rng = np.random.default_rng(0)
+    tables = {("x", "z"): rng.normal(50, 9, (30, 3)), ("y", "z"): rng.normal(50, 9, (40, 3))}
+    measurements = [
+        Measurement.of(Query.marginal(WIDE, c), t, s) for (c, t), s in zip(tables.items(), (2.0, 3.0), strict=True)
+    ]
+    evidence = Evidence.of(WIDE, measurements)
+    implied = Implied.of(evidence)
+    assert implied is not None
+    # z is said twice: with variances 4·30 and 9·40.
+    weights = np.array([1 / 120, 1 / 360])
+    expected = (weights[0] * tables["x", "z"].sum(0) + weights[1] * tables["y", "z"].sum(0)) / weights.sum()
+    place = implied.evidence.places[implied.evidence.layout.cliques.index(("z",))]
+    np.testing.assert_allclose(implied.evidence.values[place], expected)
+    np.testing.assert_allclose(implied.evidence.stddevs[place], weights.sum() ** -0.5)
+    # Their multipliers give the same potentials when lifted to the measured answers.
+    alpha = rng.normal(size=implied.evidence.size)
+    lifted = implied.multipliers(alpha, evidence.size)
+    assert float(lifted @ evidence.values) == pytest.approx(float(alpha @ implied.evidence.values))
+    assert Implied.of(Evidence.of(WIDE, wide(0, 1.0)[1])) is None
+
+
+@pytest.mark.statistical
+def test_starting_from_implied_marginals_helps_where_only_large_ones_were_measured(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with_them, without = [], []
+    for seed in range(4):
+        table, measurements = wide(seed, 60.0)
+        pair = [measurements[2]]
+        with_them.append(squared_error(estimate(pair, WIDE), table, pair))
+        with monkeypatch.context() as patch:
+            patch.setattr(Implied, "of", lambda _: None)
+            without.append(squared_error(estimate(pair, WIDE), table, pair))
+    assert np.mean(with_them) < 0.95 * np.mean(without)
+
+
+def test_an_estimate_that_began_with_implied_marginals_can_be_repeated() -> None:
+    _, measurements = wide(0, 20.0)
+    model = estimate(measurements[2:3], WIDE)
+    again = refitted(model, measurements[2:3])
+    np.testing.assert_allclose(
+        again.project(("x", "y")).values, model.project(("x", "y")).values, atol=1e-6 * model.total
+    )

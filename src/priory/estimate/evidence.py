@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from priory.domain import Clique, Domain
 from priory.errors import DomainError, OptionError
@@ -70,6 +71,10 @@ class Evidence:
         ends = np.cumsum([0, *(query.rows for query in self.queries)])
         return tuple(slice(int(a), int(b)) for a, b in itertools.pairwise(ends))
 
+    def all_places(self, numbers: Sequence[int]) -> NDArray[np.intp]:
+        """Where the answers of the queries with these numbers lie."""
+        return np.concatenate([np.arange(self.size)[self.places[number]] for number in numbers])
+
     @cached_property
     def _sources(self) -> tuple[tuple[slice, tuple[int, ...]], ...]:
         offsets = self.layout.offsets
@@ -117,6 +122,71 @@ class Evidence:
             _joined([self.stddevs[self.places[i]] for i in numbers]),
             tuple(self.kinds[i] for i in numbers),
         )
+
+
+@dataclass(frozen=True, eq=False)
+class Implied:
+    """The one-way marginals that measured marginals imply, each the best average of what they say.
+
+    Attributes:
+        evidence: those marginals, with the noise that is left in them.
+        shares: for each of them, the measured queries it is averaged from, with the axis that is kept and the weight.
+        places: where each measured query's answers lie.
+        shapes: the shape of each measured query's answers.
+    """
+
+    evidence: Evidence
+    shares: tuple[tuple[tuple[int, int, float], ...], ...]
+    places: tuple[slice, ...]
+    shapes: tuple[tuple[int, ...], ...]
+
+    @classmethod
+    def of(cls, evidence: Evidence) -> "Implied | None":
+        """What `evidence` implies, or None where it measures all of these marginals itself."""
+        measured = {query.clique for query in evidence.queries if query.is_marginal}
+        names = dict.fromkeys(name for clique in measured for name in clique)
+        if all((name,) in measured for name in names):
+            return None
+        domain = evidence.layout.domain
+        shares, stddevs = [], []
+        for name in names:
+            precisions = [
+                (number, query.clique.index(name), domain[name] / float(np.sum(evidence.stddevs[place] ** 2)))
+                for number, (query, place) in enumerate(zip(evidence.queries, evidence.places, strict=True))
+                if query.is_marginal and name in query.clique
+            ]
+            whole = sum(precision for _, _, precision in precisions)
+            shares.append(tuple((number, axis, precision / whole) for number, axis, precision in precisions))
+            stddevs.append(np.full(domain[name], whole**-0.5))
+        queries = tuple(Query.marginal(domain, name) for name in names)
+        layout = Layout(domain, tuple(query.clique for query in queries))
+        shapes = tuple(query.shape for query in evidence.queries)
+        empty = Evidence(layout, queries, np.zeros(layout.size), _joined(stddevs), ("gaussian",) * len(queries))
+        implied = cls(empty, tuple(shares), evidence.places, shapes)
+        return replace(implied, evidence=empty.with_values(implied.answers(evidence.values)))
+
+    def answers(self, values: Array) -> Array:
+        """The implied marginals of measured `values`."""
+        return _joined(
+            [
+                np.asarray(sum(weight * self._summed(values, number, axis) for number, axis, weight in shares))
+                for shares in self.shares
+            ]
+        )
+
+    def multipliers(self, alpha: Array, size: int) -> Array:
+        """Multipliers of the measured answers with the same potentials as `alpha` on the implied ones."""
+        lifted = np.zeros(size)
+        for shares, place in zip(self.shares, self.evidence.places, strict=True):
+            for number, axis, weight in shares:
+                shape = self.shapes[number]
+                along = (weight * alpha[place]).reshape([-1 if i == axis else 1 for i in range(len(shape))])
+                lifted[self.places[number]] += np.broadcast_to(along, shape).reshape(-1)
+        return lifted
+
+    def _summed(self, values: Array, number: int, axis: int) -> Array:
+        table = values[self.places[number]].reshape(self.shapes[number])
+        return np.asarray(table.sum(axis=tuple(i for i in range(table.ndim) if i != axis)))
 
 
 def _joined(tables: Sequence[Array]) -> Array:

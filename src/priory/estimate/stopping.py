@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from priory.estimate.dual import Dual, Multipliers, evidence_of
-from priory.estimate.evidence import Evidence
+from priory.estimate.evidence import Evidence, Implied
 from priory.estimate.loss import Loss, loss_of
 from priory.estimate.problem import Problem, Solver, State, Status, path
 from priory.estimate.risk import SPLIT, Pair, Race
@@ -135,40 +135,94 @@ def levels(evidence: Evidence, known: Sequence[int] = ()) -> list[list[int]]:
 
 
 def fitted_to_the_noise(setting: Setting) -> Fit:
-    """Go through the levels, each from where the last one ended."""
+    """Go through the levels, each from where the last one ended; what fine evidence implies of coarse comes first."""
     evidence = setting.evidence
     noisier = evidence.values + SPLIT * evidence.stddevs * setting.normals
     is_dual = isinstance(setting.solver, Dual)
-    starts = [setting.warm.vector(evidence, which) for which in (0, 1)] if is_dual else []
-    schedule = list(setting.warm.schedule) if setting.warm.numbers(evidence) else []
-    points: list[PathPoint] = []
-    calls = 0
-    for number, members in enumerate(levels(evidence, setting.warm.numbers(evidence)) if is_dual else [_all(evidence)]):
-        places = np.concatenate([np.arange(evidence.size)[evidence.places[i]] for i in members])
+    known = setting.warm.numbers(evidence)
+    walk = _Walk(setting, [setting.warm.vector(evidence, which) for which in (0, 1)] if is_dual else [])
+    if known:
+        walk.schedule += setting.warm.schedule
+    elif is_dual:
+        _walk_implied(walk, noisier)
+    for members in levels(evidence, known) if is_dual else [_all(evidence)]:
+        places = evidence.all_places(members)
         mine, other = (setting.problem(members, values) for values in (evidence.values, noisier))
         race = Race(setting.solver, mine, other, setting.normals[places], isinstance(setting.total, TotalEstimate))
-        chosen, passed, status = _descent(race, race.start(*(start[places] for start in starts)), setting.caution)
-        points += [replace(point, level=number, calls=point.calls + calls) for point in passed]
-        calls = points[-1].calls
-        for start, state in zip(starts, (chosen.mine, chosen.other), strict=False):
+        chosen, status = walk.go(race, [start[places] for start in walk.starts], Round(tuple(members), ()))
+        for start, state in zip(walk.starts, (chosen.mine, chosen.other), strict=False):
             start[places] = state.carry.alpha
-        schedule.append(Round(tuple(members), tuple(p.temperature for p in passed[1 : chosen.mine.iteration + 1])))
     state = _finished(setting.solver, race.mine, chosen.mine)
-    calls += state.calls - chosen.mine.calls
-    rounds = tuple(schedule) if is_dual else ()
-    return Fit(race.mine.loss.layout, state, tuple(points), chosen.error, status, calls, tuple(starts), rounds)
+    return Fit(
+        race.mine.loss.layout,
+        state,
+        tuple(walk.points),
+        chosen.error,
+        status,
+        walk.calls + state.calls - chosen.mine.calls,
+        tuple(walk.starts),
+        tuple(walk.schedule) if is_dual else (),
+    )
+
+
+@dataclass(eq=False)
+class _Walk:
+    """The way so far: the only thing here that changes."""
+
+    setting: Setting
+    starts: list[Array]
+    points: list[PathPoint] = field(default_factory=list)
+    schedule: list[Round] = field(default_factory=list)
+    calls: int = 0
+
+    def go(self, race: Race, starts: Sequence[Array], level: Round) -> tuple[Pair, Status]:
+        """One level more."""
+        chosen, passed, status = _descent(race, race.start(*starts), self.setting.caution)
+        number = 1 + max((point.level for point in self.points), default=-1)
+        self.points += [replace(point, level=number, calls=point.calls + self.calls) for point in passed]
+        self.calls = self.points[-1].calls
+        steps = tuple(point.temperature for point in passed[1 : chosen.mine.iteration + 1])
+        self.schedule.append(replace(level, temperatures=steps))
+        return chosen, status
+
+
+def _walk_implied(walk: _Walk, noisier: Array) -> None:
+    """Start from the one-way marginals that the measured ones imply, where they were not measured themselves."""
+    setting, evidence = walk.setting, walk.setting.evidence
+    implied = Implied.of(evidence)
+    if implied is None:
+        return
+    moved = implied.answers(noisier)
+    normals = (moved - implied.evidence.values) / (SPLIT * implied.evidence.stddevs)
+    inner = replace(setting, evidence=implied.evidence, normals=normals, total=setting.records)
+    starts = [np.zeros(implied.evidence.size), np.zeros(implied.evidence.size)]
+    for members in levels(implied.evidence):
+        places = implied.evidence.all_places(members)
+        mine, other = (inner.problem(members, values) for values in (implied.evidence.values, moved))
+        race = Race(setting.solver, mine, other, normals[places], isinstance(setting.total, TotalEstimate))
+        chosen, _ = walk.go(race, [start[places] for start in starts], Round(tuple(members), (), is_implied=True))
+        for start, state in zip(starts, (chosen.mine, chosen.other), strict=True):
+            start[places] = state.carry.alpha
+    walk.starts[:] = [implied.multipliers(start, evidence.size) for start in starts]
 
 
 def fitted_by_schedule(setting: Setting, solver: Dual, schedule: Sequence[Round]) -> Fit:
     """Repeat the steps of an earlier estimate on other answers to the same queries."""
     evidence = setting.evidence
+    implied = Implied.of(evidence) if any(level.is_implied for level in schedule) else None
     alpha = np.zeros(evidence.size)
     calls = 0
-    for members in schedule:
-        places = np.concatenate([np.arange(evidence.size)[evidence.places[i]] for i in members.members])
-        problem = setting.problem(members.members, evidence.values)
+    if implied is not None:
+        inner = replace(setting, evidence=implied.evidence, total=setting.records)
+        first = fitted_by_schedule(
+            inner, solver, [replace(level, is_implied=False) for level in schedule if level.is_implied]
+        )
+        alpha, calls = implied.multipliers(first.multipliers[0], evidence.size), first.calls
+    for level in (level for level in schedule if not level.is_implied):
+        places = evidence.all_places(level.members)
+        problem = setting.problem(level.members, evidence.values)
         state = solver.init(problem, alpha[places])
-        for temperature in members.temperatures:
+        for temperature in level.temperatures:
             state = solver.step_at(problem, state, temperature)
         alpha[places] = state.carry.alpha
         calls += state.calls

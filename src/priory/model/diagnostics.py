@@ -40,10 +40,12 @@ class Round:
     Attributes:
         members: the numbers of the queries that were looked at.
         temperatures: the temperature of each step up to the chosen one.
+        is_implied: whether these are numbers of the one-way marginals that the measured ones imply.
     """
 
     members: tuple[int, ...]
     temperatures: tuple[float, ...]
+    is_implied: bool = False
 
 
 @dataclass(frozen=True, eq=False)
