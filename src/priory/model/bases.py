@@ -1,0 +1,295 @@
+"""Bases: what a model starts from, each with an exact oracle for any tilt.
+
+A base b is a probability distribution over the domain. Tilted by potentials θ it becomes
+q(x) = b(x) exp(Σ_C θ_C(x_C)) / Z with Z = Σ_x b(x) exp(Σ_C θ_C(x_C)), so θ = 0 gives log Z = 0 whatever the base.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from priory.domain import Clique, Domain
+from priory.errors import DomainError, OptionError
+from priory.factor import Array, Factor
+from priory.model.contract import Contraction
+from priory.model.gpu import Precision, TorchContraction
+from priory.model.graph import GraphTilted
+from priory.model.layout import Layout, Values, potentials_of
+from priory.model.mixed import MixedOracle, MixedTilted
+from priory.model.plan import MEMORY_IN_BYTES, plan
+from priory.model.rows import RowsOracle, RowsTilted
+from priory.model.tilted import Oracle, Potentials, Tilted, merged
+
+# Oracles that hold more than this are not kept between calls.
+_KEPT_CELLS = 1 << 22
+
+
+class Base(ABC):
+    """A distribution that can be tilted. All an estimator needs is `bind`; all a model needs is `tilt`."""
+
+    @property
+    @abstractmethod
+    def domain(self) -> Domain:
+        """The attributes."""
+
+    @abstractmethod
+    def bind(self, cliques: Iterable[Clique]) -> Oracle:
+        """The oracle for a set of cliques, planned once for many calls."""
+
+    @abstractmethod
+    def tilt(self, potentials: Potentials) -> Tilted:
+        """The tilted distribution, for projections, answers and rows. Potentials have been checked."""
+
+    def oracle(self, potentials: Mapping[Any, Values]) -> tuple[float, dict[Clique, Factor]]:
+        """log Z and the marginals on the cliques of `potentials`, each summing to 1.
+
+        Raises:
+            DomainError: a clique or a shape does not fit the domain, or the potentials leave no mass.
+        """
+        checked = potentials_of(self.domain, potentials)
+        oracle = self.bind(tuple(checked))
+        log_z, marginals = oracle(oracle.layout.pack(checked))
+        check_mass(log_z)
+        return log_z, oracle.layout.unpack(marginals)
+
+
+def check_mass(log_z: float) -> None:
+    """Raise a `DomainError` where potentials of −∞ rule out every cell the base supports."""
+    if np.isneginf(log_z):
+        raise DomainError("the potentials rule out every cell that the base supports")
+
+
+class Uniform(Base):
+    """Every cell of the domain alike.
+
+    Args:
+        domain: the attributes.
+        memory_in_bytes: what its oracles may use.
+        device: a device of torch for its oracles, such as "cuda"; without one they run on the CPU.
+        precision: of the arithmetic on that device.
+    """
+
+    def __init__(
+        self,
+        domain: Domain,
+        *,
+        memory_in_bytes: int = MEMORY_IN_BYTES,
+        device: str | None = None,
+        precision: Precision = "float64",
+    ) -> None:
+        self._domain = domain
+        self.memory_in_bytes = memory_in_bytes
+        self.device = device
+        self.precision = precision
+
+    @property
+    def domain(self) -> Domain:
+        return self._domain
+
+    def __repr__(self) -> str:
+        return f"Uniform({len(self.domain)} attributes)"
+
+    def bind(self, cliques: Iterable[Clique]) -> Oracle:
+        cliques = tuple(self._domain.checked(clique) for clique in cliques)
+        if self.device is None:
+            return _contraction(self._domain, cliques, self.memory_in_bytes)
+        planned = plan(self._domain, cliques, memory_in_bytes=self.memory_in_bytes)
+        layout = Layout(self._domain, cliques)
+        return TorchContraction(layout, planned, device=self.device, precision=self.precision)
+
+    def tilt(self, potentials: Potentials) -> Tilted:
+        return GraphTilted.of(_contraction(self._domain, tuple(potentials), self.memory_in_bytes), potentials)
+
+
+def _contraction(domain: Domain, cliques: tuple[Clique, ...], memory_in_bytes: int) -> Contraction:
+    if sum(domain.size_of(clique) for clique in cliques) <= _KEPT_CELLS:
+        return _kept_contraction(domain, cliques, memory_in_bytes)
+    return _new_contraction(domain, cliques, memory_in_bytes)
+
+
+def _new_contraction(domain: Domain, cliques: tuple[Clique, ...], memory_in_bytes: int) -> Contraction:
+    planned = plan(domain, cliques, memory_in_bytes=memory_in_bytes)
+    return Contraction(Layout(domain, cliques), planned, memory_in_bytes=memory_in_bytes)
+
+
+_kept_contraction = lru_cache(maxsize=8)(_new_contraction)
+
+
+class Shifted:
+    """The oracle of a base that has potentials of its own.
+
+    Attributes:
+        layout: the cliques asked for and where they lie.
+    """
+
+    def __init__(self, base: Base, cliques: tuple[Clique, ...], own: Potentials, log_z: float) -> None:
+        self.layout = Layout.of(base.domain, cliques)
+        self._inner = base.bind((*cliques, *own))
+        self._theta = np.zeros(self._inner.layout.size)
+        self._theta[self.layout.size :] = Layout.of(base.domain, own).pack(own)
+        self._log_z = log_z
+
+    def __call__(self, theta: Array, out: Array | None = None) -> tuple[float, Array]:
+        full = self._theta.copy()
+        full[: self.layout.size] = theta
+        log_z, marginals = self._inner(full)
+        if out is None:
+            return log_z - self._log_z, marginals[: self.layout.size]
+        out[...] = marginals[: self.layout.size]
+        return log_z - self._log_z, out
+
+
+class Product(Base):
+    """Independent attributes with given one-way marginals.
+
+    Args:
+        factors: one-way marginals, counts or shares; each is divided by its sum.
+        domain: all attributes, where some have no marginal (they are uniform) or the order matters.
+    """
+
+    def __init__(self, factors: Iterable[Factor], *, domain: Domain | None = None) -> None:
+        factors = tuple(factors)
+        self.shares = {factor.domain.attributes[0]: _shares(factor) for factor in factors if _is_one_way(factor)}
+        if len(self.shares) < len(factors):
+            raise DomainError(f"attributes have two marginals among {[list(factor.domain) for factor in factors]}")
+        sizes = {name: len(shares) for name, shares in self.shares.items()}
+        self._uniform = Uniform(Domain.of(sizes) if domain is None else domain)
+        for name in self.domain.checked(self.shares):
+            if self.domain[name] != sizes[name]:
+                raise DomainError(f"attribute {name!r} has {self.domain[name]} values, its marginal {sizes[name]}")
+
+    @property
+    def domain(self) -> Domain:
+        return self._uniform.domain
+
+    def __repr__(self) -> str:
+        return f"Product({len(self.shares)} marginals over {len(self.domain)} attributes)"
+
+    def bind(self, cliques: Iterable[Clique]) -> Oracle:
+        cliques = tuple(cliques)
+        touched = {name for clique in cliques for name in clique}
+        return Shifted(self._uniform, cliques, self._potentials(name for name in self.shares if name in touched), 0.0)
+
+    def tilt(self, potentials: Potentials) -> Tilted:
+        return self._uniform.tilt(merged(self._potentials(self.shares), potentials))
+
+    def _potentials(self, names: Iterable[str]) -> dict[Clique, Factor]:
+        with np.errstate(divide="ignore"):
+            return {
+                (name,): Factor(self.domain.project((name,)), np.log(self.shares[name] * len(self.shares[name])))
+                for name in names
+            }
+
+
+def _is_one_way(factor: Factor) -> bool:
+    if len(factor.domain) != 1:
+        raise DomainError(f"a product needs one-way marginals; got one over {list(factor.domain)}")
+    return True
+
+
+def _shares(factor: Factor) -> Array:
+    return shares_of(factor.values, f"the marginal of {factor.domain.attributes[0]!r}")
+
+
+def shares_of(weights: ArrayLike, what: str) -> Array:
+    """Check weights, and divide them by their sum.
+
+    Raises:
+        DomainError: they are not all finite and at least 0 with a positive sum.
+    """
+    array = np.asarray(weights, dtype=np.float64)
+    if not np.isfinite(array).all() or (array < 0).any() or not array.sum() > 0:
+        raise DomainError(f"{what} needs finite numbers, none negative, with a positive sum")
+    return np.asarray(array / array.sum())
+
+
+class PublicRows(Base):
+    """Distinct rows with weights: the support is exactly these rows.
+
+    Args:
+        codes: one row a record, one column an attribute of the domain, in its order.
+        domain: the attributes.
+        weights: a weight for each row, all equal by default; equal rows add up.
+    """
+
+    def __init__(self, codes: ArrayLike, domain: Domain, weights: ArrayLike | None = None) -> None:
+        array = checked_codes(codes, domain)
+        if not len(array):
+            raise DomainError("public rows need at least one row")
+        shares = shares_of(np.ones(len(array)) if weights is None else weights, "weights of rows")
+        if shares.shape != (len(array),):
+            raise DomainError(f"{len(array)} rows need as many weights; got shape {shares.shape}")
+        self._domain = domain
+        self.codes, self.shares = _distinct(array[shares > 0], shares[shares > 0])
+
+    @property
+    def domain(self) -> Domain:
+        return self._domain
+
+    def __repr__(self) -> str:
+        return f"PublicRows({len(self.codes)} distinct rows over {len(self.domain)} attributes)"
+
+    def bind(self, cliques: Iterable[Clique]) -> Oracle:
+        return RowsOracle(Layout.of(self._domain, cliques), self.codes, np.log(self.shares))
+
+    def tilt(self, potentials: Potentials) -> Tilted:
+        return RowsTilted.of(Layout.of(self._domain, potentials), self.codes, np.log(self.shares), potentials)
+
+
+def checked_codes(codes: ArrayLike, domain: Domain) -> NDArray[np.int32]:
+    """Check that `codes` are whole numbers within the domain, one column an attribute.
+
+    Raises:
+        DomainError: they are not.
+    """
+    array = np.asarray(codes)
+    if array.ndim != 2 or array.shape[1] != len(domain):
+        raise DomainError(f"codes need one column for each of {len(domain)} attributes; got shape {array.shape}")
+    if array.dtype.kind not in "iu" and array.size:
+        raise DomainError(f"codes are whole numbers; got {array.dtype}")
+    if array.size and ((array < 0).any() or (array >= np.array(domain.shape)).any()):
+        wrong = [name for i, name in enumerate(domain) if not ((array[:, i] >= 0) & (array[:, i] < domain[name])).all()]
+        raise DomainError(f"codes of {wrong} lie outside the domain")
+    return array.astype(np.int32)
+
+
+def _distinct(codes: NDArray[np.int32], shares: Array) -> tuple[NDArray[np.int32], Array]:
+    rows, inverse = np.unique(codes, axis=0, return_inverse=True)
+    return rows, np.asarray(np.bincount(inverse.reshape(-1), weights=shares), dtype=np.float64)
+
+
+class Mixture(Base):
+    """A weighted average of bases: Z = Σ w_k Z_k and μ = Σ w_k Z_k μ_k / Z.
+
+    Args:
+        parts: weights, which sum to 1, and bases over one domain.
+    """
+
+    def __init__(self, parts: Sequence[tuple[float, Base]]) -> None:
+        if not parts:
+            raise OptionError("parts", "a mixture needs at least one base")
+        self.weights = tuple(float(weight) for weight, _ in parts)
+        self.bases = tuple(base for _, base in parts)
+        if not all(weight > 0 for weight in self.weights) or abs(sum(self.weights) - 1) > 1e-9:
+            raise OptionError("parts", f"weights are positive and sum to 1; got {list(self.weights)}")
+        for base in self.bases[1:]:
+            if base.domain != self.bases[0].domain:
+                raise DomainError(f"bases of a mixture share one domain; got {self.bases[0].domain} and {base.domain}")
+
+    @property
+    def domain(self) -> Domain:
+        return self.bases[0].domain
+
+    def __repr__(self) -> str:
+        return f"Mixture({', '.join(f'{w:g} × {b!r}' for w, b in zip(self.weights, self.bases, strict=True))})"
+
+    def bind(self, cliques: Iterable[Clique]) -> Oracle:
+        cliques = tuple(cliques)
+        return MixedOracle(Layout.of(self.domain, cliques), self.weights, [base.bind(cliques) for base in self.bases])
+
+    def tilt(self, potentials: Potentials) -> Tilted:
+        return MixedTilted.of(self.weights, [base.tilt(potentials) for base in self.bases])

@@ -1,0 +1,185 @@
+"""GPU: the same program through torch, captured once as a CUDA graph and replayed at every call."""
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+
+from priory.errors import MissingExtra, OptionError
+from priory.factor import Array
+from priory.model.contract import Contraction
+from priory.model.layout import Layout
+from priory.model.plan import Plan
+from priory.model.program import COPY, DIV, MATMUL, MUL, NORM, SUM, Program, Step, program
+
+Precision = Literal["float64", "float32"]
+# Entries of messages outside these bounds may have lost terms to underflow: such calls are done again on the CPU.
+_BOUNDS = {"float64": (1e-260, 1e260), "float32": (1e-25, 1e25)}
+# Calls before a graph is captured, so that libraries have set themselves up.
+_WARM_UP = 3
+
+
+class TorchContraction:
+    """The oracle of the uniform base on a device of torch; the contract is that of `Contraction`.
+
+    Args:
+        layout: the cliques and where they lie.
+        plan: how the call is carried out.
+        device: a device of torch, such as "cuda" or "cpu".
+        precision: of the arithmetic; θ and μ are float64 outside whatever it is.
+
+    Raises:
+        MissingExtra: torch is not installed.
+        OptionError: torch does not have the device, or the precision is unknown.
+    """
+
+    def __init__(self, layout: Layout, plan: Plan, *, device: str = "cuda", precision: Precision = "float64") -> None:
+        torch = _torch()
+        if precision not in _BOUNDS:
+            raise OptionError("precision", f"needs to be one of {list(_BOUNDS)}; got {precision!r}")
+        if device.startswith("cuda") and not torch.cuda.is_available():
+            raise OptionError("device", f"torch finds no GPU for {device!r}; use 'cpu' or leave the device out")
+        self.layout = layout
+        self.plan = plan
+        self.device = device
+        self.precision = precision
+        self._cpu = Contraction(layout, plan)
+        self._program = program(plan, layout)
+        self._tables = _Tables(torch, self._program, device, getattr(torch, precision), _BOUNDS[precision])
+        self._replay: Callable[[], None] | None = None
+        self._log_cells = float(sum(np.log(plan.domain.shape[v]) for v in plan.order))
+
+    def __call__(self, theta: Array, out: Array | None = None) -> tuple[float, Array]:
+        log_z, marginals, is_safe = self.on_device(_torch().as_tensor(theta, device=self.device))
+        if not is_safe:
+            return self._cpu(theta, out)
+        found = marginals.to("cpu", dtype=_torch().float64).numpy()
+        if out is None:
+            return log_z, np.array(found)
+        out[...] = found
+        return log_z, out
+
+    def on_device(self, theta: Any) -> tuple[float, Any, bool]:  # noqa: ANN401  a tensor
+        """log Z, the marginals as a tensor that the next call overwrites, and whether no term was lost."""
+        self._tables.theta.copy_(theta)
+        if self._replay is None:
+            self._replay = self._captured()
+        self._replay()
+        log_z, lost = self._tables.summary.tolist()
+        return log_z - self._log_cells, self._tables.buffer[: self.layout.size], lost == 0.0
+
+    def _captured(self) -> Callable[[], None]:
+        """The whole call as one function: a replayed graph on a GPU, the plain steps elsewhere."""
+        torch, tables = _torch(), self._tables
+        if not self.device.startswith("cuda"):
+            return tables.run
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            for _ in range(_WARM_UP):
+                tables.run()
+        torch.cuda.current_stream().wait_stream(stream)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            tables.run()
+        replay: Callable[[], None] = graph.replay
+        return replay
+
+
+class _Tables:
+    """The buffer on the device, and the steps bound to it."""
+
+    def __init__(self, torch: Any, steps: Program, device: str, dtype: Any, bounds: tuple[float, float]) -> None:  # noqa: ANN401
+        self.torch = torch
+        layout = steps.layout
+        self.size = layout.size
+        self.bounds = bounds
+        self.theta = torch.zeros(layout.size, dtype=dtype, device=device)
+        self.buffer = torch.zeros(steps.size, dtype=dtype, device=device)
+        self.buffer[steps.one] = 1.0
+        self.scales = torch.ones(len(steps.plan.bags), dtype=dtype, device=device)
+        self.summary = torch.zeros(2, dtype=torch.float64, device=device)
+        self.raw = self.buffer[steps.raw[0] : steps.raw[1]]
+        self.owner = torch.repeat_interleave(torch.tensor(layout.sizes, dtype=torch.int64)).to(device)
+        self.is_leaf = torch.tensor(steps.is_leaf, dtype=torch.bool, device=device)
+        self.is_empty = torch.tensor([not clique for clique in layout.cliques], dtype=torch.bool, device=device)
+        self.before = [self._bound(step) for step in steps.before]
+        self.forward = [self._bound(step) for step in steps.forward]
+        self.back = [self._bound(step) for step in (*steps.back, *steps.after)]
+
+    def run(self) -> None:
+        """The whole call; everything stays on the device."""
+        torch = self.torch
+        held = self.buffer[: self.size]
+        held.copy_(self.theta)
+        for _, a, b, out in self.before:
+            torch.add(a, b, out=out)
+        shift = self._shift(held)
+        torch.exp(held, out=held)
+        for call in self.forward:
+            self._step(call)
+        self._judge(shift)
+        for call in self.back:
+            self._step(call)
+
+    def _shift(self, held: Any) -> Any:  # noqa: ANN401
+        """Take each leaf's maximum out of it, and each constant; return their sum."""
+        torch = self.torch
+        tops = torch.full((len(self.is_leaf),), -torch.inf, dtype=held.dtype, device=held.device)
+        tops = tops.scatter_reduce(0, self.owner, held, "amax")
+        taken = torch.where(self.is_leaf | self.is_empty, tops, torch.zeros_like(tops))
+        held.sub_(taken[self.owner])
+        return taken.sum(dtype=torch.float64)
+
+    def _judge(self, shift: Any) -> None:  # noqa: ANN401
+        """log Z, and how many entries of messages cannot be trusted."""
+        torch = self.torch
+        low, high = self.bounds
+        self.summary[0] = self.scales.to(torch.float64).log().sum() + shift
+        self.summary[1] = (~((self.raw >= low) & (self.raw <= high))).sum() + ~torch.isfinite(shift)
+
+    def _step(self, call: tuple[Any, ...]) -> None:
+        torch = self.torch
+        kind = call[0]
+        if kind == MUL:
+            torch.mul(call[1], call[2], out=call[3])
+        elif kind == SUM:
+            torch.sum(call[1], dim=call[2], out=call[3])
+        elif kind == COPY:
+            call[2].copy_(call[1])
+        elif kind == NORM:
+            torch.amax(call[1], dim=0, out=call[3])
+            torch.div(call[1], call[3], out=call[2])
+        elif kind == DIV:
+            torch.div(call[1], call[2], out=call[3])
+        else:
+            torch.bmm(call[1], call[2], out=call[3])
+
+    def _bound(self, step: Step) -> tuple[Any, ...]:
+        kind, shape = step.kind, step.shape
+        if kind == MATMUL:
+            batch, m, k, n = shape
+            a = self._view(step.a, (batch, m, k), step.a_strides)
+            b = self._view(step.b, (batch, k, n), step.b_strides)
+            return (MATMUL, a, b, self._view(step.out, (batch, m, n), step.out_strides))
+        a = self._view(step.a, shape, step.a_strides)
+        if kind == SUM:
+            summed = tuple(i for i, stride in enumerate(step.out_strides) if stride == 0)
+            kept = [i for i in range(len(shape)) if i not in summed]
+            out = self._view(step.out, [shape[i] for i in kept], [step.out_strides[i] for i in kept])
+            return (SUM, a, summed, out) if summed else (COPY, a, out)
+        out = self._view(step.out, shape, step.out_strides)
+        if kind == NORM:
+            return (NORM, a, out, self.scales[step.b])
+        return (COPY, a, out) if kind == COPY else (kind, a, self._view(step.b, shape, step.b_strides), out)
+
+    def _view(self, start: int, shape: Any, strides: Any) -> Any:  # noqa: ANN401
+        return self.torch.as_strided(self.buffer, tuple(shape), tuple(strides), start)
+
+
+def _torch() -> Any:  # noqa: ANN401
+    try:
+        import torch
+    except ImportError:
+        raise MissingExtra("torch", "priory[gpu]") from None
+    return torch

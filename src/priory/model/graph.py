@@ -1,0 +1,203 @@
+"""Graph: a uniform base tilted by potentials, as a calibrated tree of bags."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from priory.domain import Clique, Domain
+from priory.factor import Array
+from priory.model.contract import Calibrated, Contraction
+from priory.model.factored import Table, summed_product
+from priory.model.plan import Bag
+from priory.model.program import Ref
+from priory.model.sampling import Chance, Codes, Columns, Ints
+from priory.model.split import Split
+from priory.model.tilted import Potentials, Tilted, cell_codes
+from priory.queries.parts import Identity, Part, Total
+from priory.queries.query import Query
+
+# Separators with less mass than this have none worth dividing by: 1 / mass must not overflow.
+_NO_MASS = 1e-290
+# Marginals up to this size are formed once for all queries on one clique; larger ones only as far as a query needs.
+_SHARED_CELLS = 1 << 16
+
+
+@dataclass(frozen=True, eq=False)
+class GraphTilted(Tilted):
+    """The tree of bags with all its marginals; what is not in one bag is found by eliminating along the tree."""
+
+    domain: Domain
+    potentials: Potentials
+    calibrated: Calibrated
+
+    @classmethod
+    def of(cls, contraction: Contraction, potentials: Potentials) -> "GraphTilted":
+        """Calibrate the tree at `potentials`, which are on the cliques of `contraction`."""
+        return cls(contraction.layout.domain, potentials, contraction.calibrate(contraction.layout.pack(potentials)))
+
+    @property
+    def log_z(self) -> float:
+        return self.calibrated.log_z
+
+    def project(self, clique: Clique) -> Array:
+        axes = tuple(self.domain.axis[name] for name in clique)
+        return summed_product(self._tables(axes), axes, self._sizes)
+
+    def answers(self, queries: Sequence[Query]) -> list[Array]:
+        marginals: dict[Clique, Array] = {}
+        answers = []
+        for query in queries:
+            if query.domain.size > _SHARED_CELLS:
+                answers.append(self._factored(query))
+                continue
+            if query.clique not in marginals:
+                marginals[query.clique] = self.project(query.clique)
+            answers.append(np.asarray(query(marginals[query.clique]), dtype=np.float64))
+        return answers
+
+    def _factored(self, query: Query) -> Array:
+        """Parts that shrink their attribute are eliminated with it; the others are applied to what is left."""
+        axes = [self.domain.axis[name] for name in query.clique]
+        asked = list(zip(axes, query.parts, strict=True))
+        tables = self._tables([v for v, part in asked if not isinstance(part, Total)])
+        sizes = dict(self._sizes)
+        keep: list[int] = []
+        for v, part in asked:
+            rows = part.rows(self.domain.shape[v])
+            if rows >= self.domain.shape[v] and not isinstance(part, Total):
+                keep.append(v)
+            elif not isinstance(part, Total):
+                tables.append(_part_table(v, part, self.domain.shape[v]))
+                # The answers' own axis stands beside the attribute's, which is summed.
+                sizes[~v] = rows
+                keep += [~v] if rows > 1 else []
+        answers = summed_product(tables, tuple(keep), sizes)
+        left = [self.domain.shape[v] if v in keep else part.rows(self.domain.shape[v]) for v, part in asked]
+        answers = answers.reshape(left)
+        for axis, (v, part) in enumerate(asked):
+            answers = part.apply(answers, axis) if v in keep and not isinstance(part, Identity) else answers
+        return answers
+
+    @cached_property
+    def _sizes(self) -> dict[int, int]:
+        return dict(enumerate(self.domain.shape))
+
+    @cached_property
+    def _home(self) -> dict[int, int]:
+        """The bag in which each attribute is eliminated: the highest that has it."""
+        bags = self.calibrated.program.plan.bags
+        return {v: i for i, bag in enumerate(bags) for v in bag.members if v not in bag.separator}
+
+    def _tables(self, axes: Iterable[int]) -> list[Table]:
+        """Tables whose product, summed, is the marginal of `axes`: the smallest part of the tree that has them all."""
+        asked = frozenset(axes)
+        tables: list[Table] = []
+        for path in self._subtrees(asked):
+            tables += self._bag_tables(path[0], is_top=True)
+            for i in path[1:]:
+                tables += self._bag_tables(i, is_top=False)
+        for v in asked.difference(self._home):
+            tables.append(((v,), np.full(self.domain.shape[v], 1 / self.domain.shape[v])))
+        return tables
+
+    def _subtrees(self, asked: frozenset[int]) -> list[list[int]]:
+        """For each tree with attributes asked for, the bags that join them, the top one first."""
+        bags = self.calibrated.program.plan.bags
+        below: dict[int, list[int]] = {}
+        roots: list[int] = []
+        for v in asked:
+            i = self._home.get(v, -1)
+            while i >= 0 and i not in below:
+                below[i] = []
+                if bags[i].parent < 0:
+                    roots.append(i)
+                i = bags[i].parent
+        for i in below:
+            if bags[i].parent >= 0:
+                below[bags[i].parent].append(i)
+        return [_from_top(root, below, bags, asked) for root in roots]
+
+    def _bag_tables(self, place: int, *, is_top: bool) -> list[Table]:
+        """A bag's marginal as tables, or its conditional distribution given its separator."""
+        program = self.calibrated.program
+        tables = [(ref.axes, self._array(ref)) for ref in program.tables[place].refs]
+        belief = program.beliefs[place]
+        if is_top or belief is None:
+            return tables
+        separator = program.plan.bags[place].separator
+        mass = self._array(belief).transpose([belief.axes.index(v) for v in separator])
+        return [*tables, (separator, np.divide(1.0, mass, out=np.zeros(mass.shape), where=mass > _NO_MASS))]
+
+    def _array(self, ref: Ref) -> Array:
+        return self.calibrated.table(ref.start, [self.domain.shape[v] for v in ref.axes], ref.strides)
+
+    def sample(self, n: int, chance: Chance) -> Codes:
+        columns = Columns.empty(n, self.domain.shape)
+        program = self.calibrated.program
+        for place in range(len(program.plan.bags) - 1, -1, -1):
+            self._sample_bag(place, columns, chance)
+        for v in program.plan.free:
+            columns.draw((v,), (), lambda _, size=self.domain.shape[v]: np.ones((1, size)), chance)  # type: ignore[misc]
+        return columns.codes
+
+    def _sample_bag(self, place: int, columns: Columns, chance: Chance) -> None:
+        program = self.calibrated.program
+        bag, top = program.plan.bags[place], program.tables[place].top
+        new = tuple(v for v in top.axes if v not in bag.separator)
+        table = self._array(top).transpose([top.axes.index(v) for v in bag.separator + new])
+        weights = table.reshape(self._cells(bag.separator), -1)
+        columns.draw(new, bag.separator, lambda groups: weights[groups], chance)
+        if bag.split is not None:
+            self._sample_summed(place, bag.split, columns, chance)
+
+    def _sample_summed(self, place: int, split: Split, columns: Columns, chance: Chance) -> None:
+        """The attributes that a product of matrices sums: their weights are F times G, a row for each cell of H."""
+        batch, left, right = (self._cells(axes) for axes in (split.batch, split.left, split.right))
+        refs = self.calibrated.program.tables[place].refs
+        f = self._array(refs[0]).reshape(batch, left, -1)
+        g = self._array(refs[1]).reshape(batch, -1, right)
+
+        def weights(groups: Ints) -> Array:
+            at, row, column = np.unravel_index(groups, (batch, left, right))
+            return np.asarray(f[at, row, :] * g[at, :, column])
+
+        columns.draw(split.summed, split.batch + split.left + split.right, weights, chance)
+
+    def _cells(self, axes: Iterable[int]) -> int:
+        return math.prod(self.domain.shape[v] for v in axes)
+
+    def log_mass(self, codes: Codes) -> Array:
+        logs = np.full(len(codes), -self.log_z - sum(math.log(size) for size in self.domain.shape))
+        for clique, factor in self.potentials.items():
+            logs += factor.values.reshape(-1)[cell_codes(codes, self.domain, clique)]
+        return logs
+
+    def entropy(self) -> float:
+        marginals = self.calibrated.buffer[: self.calibrated.program.layout.size]
+        theta = self.calibrated.program.layout.pack(self.potentials)
+        return self.log_z + sum(math.log(size) for size in self.domain.shape) - _inner(theta, marginals)
+
+
+def _from_top(root: int, below: dict[int, list[int]], bags: Sequence[Bag], asked: frozenset[int]) -> list[int]:
+    """The bags under the lowest one that still has everything asked for on its side."""
+    top = root
+    while len(below[top]) == 1 and asked.intersection(bags[top].members) <= set(bags[below[top][0]].separator):
+        top = below[top][0]
+    path = [top]
+    for i in path:
+        path.extend(below[i])
+    return path
+
+
+def _inner(theta: Array, marginals: Array) -> float:
+    """Σ θ μ, where −∞ times 0 is 0."""
+    held = marginals > 0
+    return float(theta[held] @ marginals[held])
+
+
+def _part_table(v: int, part: Part, size: int) -> Table:
+    matrix = part.matrix(size).astype(np.float64)
+    return ((v,), matrix[0]) if len(matrix) == 1 else ((~v, v), matrix)

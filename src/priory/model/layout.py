@@ -1,0 +1,115 @@
+"""Layout: numbers over several cliques as one vector, so that solvers step on all of them at once."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from priory.domain import Clique, Domain
+from priory.errors import DomainError
+from priory.factor import Array, Factor
+
+Values = Factor | ArrayLike
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the table of each clique lies in one long vector: one after the other, each in C order.
+
+    Attributes:
+        domain: all attributes.
+        cliques: the cliques, with their axes in the order given.
+    """
+
+    domain: Domain
+    cliques: tuple[Clique, ...]
+
+    @classmethod
+    def of(cls, domain: Domain, cliques: Iterable[str | Iterable[str]]) -> "Layout":
+        """Build a layout, checking that the cliques are of the domain."""
+        return cls(domain, tuple(domain.checked(clique) for clique in cliques))
+
+    @cached_property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """The shape of each table."""
+        size, axis = self.domain.shape, self.domain.axis
+        return tuple(tuple([size[axis[name]] for name in clique]) for clique in self.cliques)
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """The cells of each table."""
+        return tuple(int(np.prod(shape, dtype=np.int64)) for shape in self.shapes)
+
+    @cached_property
+    def offsets(self) -> tuple[int, ...]:
+        """Where each table starts, and at the end where the last one stops."""
+        return (0, *np.cumsum(self.sizes, dtype=np.int64).tolist()) if self.cliques else (0,)
+
+    @property
+    def size(self) -> int:
+        """The cells of all tables."""
+        return self.offsets[-1]
+
+    def pack(self, values: Mapping[Any, Values] | Sequence[Values]) -> Array:
+        """The tables as one vector; a mapping needs every clique, a sequence is in the order of the cliques.
+
+        Raises:
+            DomainError: a table is missing or has the wrong shape.
+        """
+        tables = [values[clique] for clique in self._known(values)] if isinstance(values, Mapping) else values
+        if len(tables) != len(self.cliques):
+            raise DomainError(f"{len(tables)} tables were given for {len(self.cliques)} cliques")
+        vector = np.empty(self.size)
+        for clique, shape, start, stop, table in zip(
+            self.cliques, self.shapes, self.offsets, self.offsets[1:], tables, strict=False
+        ):
+            vector[start:stop] = _checked(table, clique, shape).reshape(-1)
+        return vector
+
+    def unpack(self, vector: Array) -> dict[Clique, Factor]:
+        """The tables of a vector, as views of it."""
+        return {
+            clique: Factor(Domain(clique, shape), vector[start:stop].reshape(shape))
+            for clique, shape, start, stop in zip(
+                self.cliques, self.shapes, self.offsets, self.offsets[1:], strict=False
+            )
+        }
+
+    def _known(self, values: Mapping[Any, Values]) -> tuple[Clique, ...]:
+        missing = [clique for clique in self.cliques if clique not in values]
+        if missing:
+            raise DomainError(f"no values were given for the cliques {[list(clique) for clique in missing]}")
+        return self.cliques
+
+
+def potentials_of(domain: Domain, potentials: Mapping[Any, Values]) -> dict[Clique, Factor]:
+    """Check potentials: cliques of the domain, tables of the right shape, numbers or −∞.
+
+    Raises:
+        DomainError: one of them is not so.
+    """
+    checked: dict[Clique, Factor] = {}
+    for key, table in potentials.items():
+        clique = domain.checked(key)
+        shape = domain.project(clique).shape
+        values = _checked(table, clique, shape)
+        if not (values < np.inf).all():
+            raise DomainError(f"potentials of {list(clique)} must be numbers or −inf; they contain NaN or +inf")
+        checked[clique] = Factor(Domain(clique, shape), values)
+    return checked
+
+
+def _checked(table: Values, clique: Clique, shape: tuple[int, ...]) -> Array:
+    if isinstance(table, Factor):
+        if table.domain.attributes != clique:
+            raise DomainError(f"values over {list(table.domain)} were given for the clique {list(clique)}")
+        table = table.values
+    array = np.asarray(table)
+    if array.dtype.kind not in "biuf":
+        raise DomainError(f"values of {list(clique)} must be real numbers; got {array.dtype}")
+    if array.shape != shape:
+        raise DomainError(f"values of {list(clique)} have shape {array.shape}, the domain says {shape}")
+    return np.asarray(array, dtype=np.float64)

@@ -1,0 +1,105 @@
+"""Rows: the oracle of weighted rows, whose marginals are sums by cell code."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from priory.domain import Clique, Domain
+from priory.factor import Array
+from priory.model.layout import Layout
+from priory.model.sampling import Chance, Codes, drawn_alike
+from priory.model.tilted import Potentials, Tilted, cell_codes
+from priory.queries.query import Query
+
+
+class RowsOracle:
+    """Potentials in, log Z and marginals of weighted rows out.
+
+    Attributes:
+        layout: the cliques and where they lie.
+    """
+
+    def __init__(self, layout: Layout, codes: Codes, log_shares: Array) -> None:
+        self.layout = layout
+        self._log_shares = log_shares
+        starts = zip(layout.cliques, layout.offsets, strict=False)
+        # Each row's place in the vector, clique by clique, so that one look-up serves all of them.
+        self._places = [cell_codes(codes, layout.domain, clique) + start for clique, start in starts]
+
+    def __call__(self, theta: Array, out: Array | None = None) -> tuple[float, Array]:
+        out = np.empty(self.layout.size) if out is None else out
+        log_z, shares = tilted_shares(theta, self._places, self._log_shares)
+        for places, start, stop in zip(self._places, self.layout.offsets, self.layout.offsets[1:], strict=False):
+            out[start:stop] = np.bincount(places - start, weights=shares, minlength=stop - start)
+        return log_z, out
+
+
+def tilted_shares(theta: Array, places: Sequence[NDArray[np.int64]], log_shares: Array) -> tuple[float, Array]:
+    """log Z and each row's share of the tilted mass."""
+    logs = log_shares.copy()
+    for at in places:
+        logs += theta[at]
+    top = logs.max()
+    if np.isneginf(top):
+        return -np.inf, np.zeros(len(logs))
+    shares = np.exp(logs - top)
+    mass = shares.sum()
+    return float(top + np.log(mass)), shares / mass
+
+
+@dataclass(frozen=True, eq=False)
+class RowsTilted(Tilted):
+    """Weighted rows, tilted."""
+
+    domain: Domain
+    codes: Codes
+    shares: Array
+    log_normaliser: float
+
+    @classmethod
+    def of(cls, layout: Layout, codes: Codes, log_shares: Array, potentials: Potentials) -> "RowsTilted":
+        """Tilt rows by potentials on the cliques of `layout`."""
+        starts = zip(layout.cliques, layout.offsets, strict=False)
+        places = [cell_codes(codes, layout.domain, clique) + start for clique, start in starts]
+        log_z, shares = tilted_shares(layout.pack(potentials), places, log_shares)
+        return cls(layout.domain, codes, shares, log_z)
+
+    @property
+    def log_z(self) -> float:
+        return self.log_normaliser
+
+    def project(self, clique: Clique) -> Array:
+        shape = self.domain.project(clique).shape
+        cells = cell_codes(self.codes, self.domain, clique)
+        size = self.domain.size_of(clique)
+        sums = np.bincount(cells, weights=self.shares, minlength=size)
+        return np.asarray(sums.reshape(shape), dtype=np.float64)
+
+    def answers(self, queries: Sequence[Query]) -> list[Array]:
+        return [self._answer(query) for query in queries]
+
+    def _answer(self, query: Query) -> Array:
+        if query.domain.size <= query.rows * len(self.codes):
+            return np.asarray(query(self.project(query.clique)), dtype=np.float64)
+        # The marginal is larger than what the rows touch: weigh each row by its own entries of the parts.
+        values = self.shares[None, :]
+        for name, part in zip(query.clique, query.parts, strict=True):
+            entries = part.matrix(self.domain[name])[:, self.codes[:, self.domain.axis[name]]]
+            values = (values[:, None, :] * entries[None, :, :]).reshape(-1, len(self.codes))
+        return np.asarray(values.sum(axis=1).reshape(query.shape))
+
+    def sample(self, n: int, chance: Chance) -> Codes:
+        return self.codes[drawn_alike(self.shares, n, chance)]
+
+    def log_mass(self, codes: Codes) -> Array:
+        known = {row.tobytes(): i for i, row in enumerate(np.ascontiguousarray(self.codes))}
+        found = [known.get(row.tobytes(), -1) for row in np.ascontiguousarray(codes)]
+        with np.errstate(divide="ignore"):
+            logs = np.append(np.log(self.shares), -np.inf)
+        return np.asarray(logs[np.array(found, dtype=np.int64)])
+
+    def entropy(self) -> float:
+        positive = self.shares[self.shares > 0]
+        return float(-(positive * np.log(positive)).sum())

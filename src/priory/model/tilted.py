@@ -1,0 +1,78 @@
+"""Tilted: a base with its potentials, ready to be projected, queried and sampled."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import numpy as np
+
+from priory.domain import Clique, Domain
+from priory.factor import Array, Factor
+from priory.model.layout import Layout
+from priory.model.sampling import Chance, Codes
+from priory.queries.query import Query
+
+Potentials = Mapping[Clique, Factor]
+
+
+class Oracle(Protocol):
+    """Potentials in, the logarithm of the normaliser and the marginals of the same cliques out, both as vectors."""
+
+    @property
+    def layout(self) -> Layout:
+        """The cliques and where their tables lie in the vectors."""
+
+    def __call__(self, theta: Array, out: Array | None = None) -> tuple[float, Array]:
+        """log Z and the marginals, each summing to 1, at potentials `theta`; −∞ and zeros where no mass is left."""
+
+
+class Tilted(ABC):
+    """q(x) = b(x) exp(Σ_C θ_C(x_C)) / Z, normalised to 1."""
+
+    @property
+    @abstractmethod
+    def log_z(self) -> float:
+        """log Σ_x b(x) exp(Σ_C θ_C(x_C)); −∞ where no mass is left, and then nothing else can be asked."""
+
+    @abstractmethod
+    def project(self, clique: Clique) -> Array:
+        """The marginal of any clique, axes in its order."""
+
+    @abstractmethod
+    def answers(self, queries: Sequence[Query]) -> list[Array]:
+        """The answers to product queries on q."""
+
+    @abstractmethod
+    def sample(self, n: int, chance: Chance) -> Codes:
+        """`n` rows of codes, one column an attribute."""
+
+    @abstractmethod
+    def log_mass(self, codes: Codes) -> Array:
+        """log q(x) for each row x; −∞ where q has none."""
+
+    @abstractmethod
+    def entropy(self) -> float:
+        """−Σ_x q(x) log q(x)."""
+
+
+def merged(first: Potentials, second: Potentials) -> dict[Clique, Factor]:
+    """Both sets of potentials together; on a clique that both have, in whatever order of attributes, they add up."""
+    together = dict(first)
+    same = {frozenset(clique): clique for clique in first}
+    for clique, factor in second.items():
+        known = same.setdefault(frozenset(clique), clique)
+        if known in together:
+            values = together[known].values + factor.transpose(known).values
+            together[known] = Factor(together[known].domain, values)
+        else:
+            together[clique] = factor
+    return together
+
+
+def cell_codes(codes: Codes, domain: Domain, clique: Clique) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """The cell of the clique's table that each row is in, counted in C order."""
+    cells = np.zeros(len(codes), dtype=np.int64)
+    for name in clique:
+        cells *= domain[name]
+        cells += codes[:, domain.axis[name]]
+    return cells
