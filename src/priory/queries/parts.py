@@ -6,7 +6,7 @@ They are the rows of Table 2 of Private-PGM [McKenna, Sheldon & Miklau 2019], ra
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,7 +17,13 @@ Numbers = NDArray[Any]
 
 
 class Part(ABC):
-    """A matrix A over the values of one attribute; it takes its width from the attribute."""
+    """A matrix A over the values of one attribute; it takes its width from the attribute.
+
+    Attributes:
+        is_counting: whether all its entries are 0 or 1 whatever the attribute.
+    """
+
+    is_counting: ClassVar[bool] = False
 
     @abstractmethod
     def rows(self, size: int) -> int:
@@ -42,12 +48,15 @@ class Part(ABC):
 
     def is_integer(self, size: int) -> bool:
         """Whether every entry of A is an integer."""
-        return self.matrix(size).dtype.kind == "i"
+        # Parts of zeros and ones need no matrix to tell: an identity's has as many entries as the square of its size.
+        return self.is_counting or self.matrix(size).dtype.kind == "i"
 
 
 @dataclass(frozen=True)
 class Identity(Part):
     """Keep the attribute: one answer per value."""
+
+    is_counting = True
 
     def rows(self, size: int) -> int:
         return size
@@ -66,6 +75,8 @@ class Identity(Part):
 class Total(Part):
     """Sum the attribute out: one answer."""
 
+    is_counting = True
+
     def rows(self, size: int) -> int:
         return 1
 
@@ -82,6 +93,8 @@ class Total(Part):
 @dataclass(frozen=True)
 class Set(Part):
     """One answer: the sum over the values with codes in `codes`."""
+
+    is_counting = True
 
     codes: tuple[int, ...]
 
@@ -110,6 +123,8 @@ class Set(Part):
 class Point(Part):
     """One answer: the value with code `code`."""
 
+    is_counting = True
+
     code: int
 
     def check(self, size: int) -> None:
@@ -129,6 +144,8 @@ class Point(Part):
 @dataclass(frozen=True)
 class Range(Part):
     """One answer: the sum over the codes from `low` to `high`, both included."""
+
+    is_counting = True
 
     low: int
     high: int
@@ -151,6 +168,8 @@ class Range(Part):
 class Prefix(Part):
     """The cumulative sums: answer b is the sum over the codes a ≤ b."""
 
+    is_counting = True
+
     def rows(self, size: int) -> int:
         return size
 
@@ -167,6 +186,8 @@ class Prefix(Part):
 @dataclass(frozen=True)
 class Recode(Part):
     """Merge values: the value with code a goes to answer `targets[a]`."""
+
+    is_counting = True
 
     targets: tuple[int, ...]
 

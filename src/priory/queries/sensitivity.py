@@ -80,6 +80,32 @@ def sensitivity(query: Query, relation: Relation, max_rows: int = 1) -> Sensitiv
     )
 
 
+@lru_cache(maxsize=4096)
+def largest_change(query: Query, relation: Relation, max_rows: int = 1) -> Fraction:
+    """How far one person can move any single answer of `query`; exact for one row, an upper bound for more.
+
+    Every answer is a sum of entries of the query matrix over the records, and all entries lie between the smallest
+    and the largest product of the parts' extremes.
+
+    >>> from priory.domain import Domain
+    >>> largest_change(Query.marginal(Domain.of({"a": 3}), "a"), Relation.REPLACE_ONE)
+    Fraction(1, 1)
+    """
+    low, high = entry_range(query)
+    slack = Fraction(1) if query.is_integer else ROUND_UP
+    if relation is Relation.ADD_REMOVE:
+        return max(abs(low), abs(high)) * max_rows * slack
+    if max_rows > 1:
+        low, high = min(low, Fraction(0)), max(high, Fraction(0))
+    return (high - low) * max_rows * slack
+
+
+def entry_range(query: Query) -> tuple[Fraction, Fraction]:
+    """The smallest and the largest entry of the query matrix."""
+    columns = [_Columns.of(part, size) for part, size in zip(query.parts, query.domain.shape, strict=True)]
+    return _extremes(columns)
+
+
 Exact = int | Fraction
 
 
@@ -205,12 +231,18 @@ def _undominated(triples: Numbers) -> Numbers:
 
 def _row_range(columns: Sequence[_Columns]) -> Fraction:
     """max − min over the cells of a query with a single row, the product of its parts' entries."""
+    low, high = _extremes(columns)
+    return high - low
+
+
+def _extremes(columns: Sequence[_Columns]) -> tuple[Fraction, Fraction]:
+    """The smallest and the largest product of one entry of each part."""
     low: Exact = 1
     high: Exact = 1
     for column in columns:
         ends = [low * column.lowest, low * column.highest, high * column.lowest, high * column.highest]
         low, high = min(ends), max(ends)
-    return Fraction(high - low)
+    return Fraction(low), Fraction(high)
 
 
 def _enumerated_l1(matrix: Numbers) -> Fraction:

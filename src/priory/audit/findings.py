@@ -1,0 +1,66 @@
+"""Findings: one line of the audit's table."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one test of the battery found.
+
+    Attributes:
+        test: what was tested.
+        figure: what was measured.
+        limit: what it had to be.
+        passed: whether it was.
+    """
+
+    test: str
+    figure: str
+    limit: str
+    passed: bool
+
+    @property
+    def verdict(self) -> str:
+        """One word for the table."""
+        return "pass" if self.passed else "FAIL"
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How hard the battery tries.
+
+    Attributes:
+        draws: for each test of a sampler's distribution.
+        trials: on each side of a pair of neighbours, for one primitive.
+        picks: the same for a selection, which cannot be drawn at once.
+        least_share: a lower bound below this part of the claim means that the audit is blind.
+        neighbours: pairs for each mechanism that is replayed.
+        fits: on each side, for each mechanism end to end.
+        plans: runs of the ledger that are killed.
+        scales: how many scales of each sampler are tested.
+    """
+
+    draws: int
+    trials: int
+    picks: int
+    least_share: float
+    neighbours: int
+    fits: int
+    plans: int
+    scales: int
+
+
+WHOLE = Effort(
+    draws=1_000_000,
+    trials=200_000,
+    picks=200_000,
+    least_share=0.75,
+    neighbours=200,
+    fits=2_000,
+    plans=1_000,
+    scales=6,
+)
+QUICK = Effort(draws=50_000, trials=60_000, picks=8_000, least_share=0.5, neighbours=30, fits=200, plans=40, scales=2)
+
+Test = Callable[[Effort], Iterable[Finding]]

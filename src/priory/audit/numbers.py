@@ -1,0 +1,90 @@
+"""Numbers: bad ones and extreme ones give a clear error, for which nothing is spent, or a valid release."""
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from priory.audit.attack import Codes
+from priory.audit.findings import Effort, Finding
+from priory.audit.tables import SCHEMA, write
+from priory.domain import Domain
+from priory.errors import PrioryError
+from priory.mechanisms.fit import fit
+from priory.mechanisms.registry import MECHANISMS, Registered
+from priory.privacy.budget import Budget
+from priory.privacy.curator import Curator
+from priory.privacy.ledger import Ledger
+from priory.privacy.noise import Integers
+
+BAD_OPTIONS: tuple[dict[str, Any], ...] = (
+    {"epsilon": 0},
+    {"epsilon": -1},
+    {"epsilon": float("nan")},
+    {"epsilon": float("inf")},
+    {"epsilon": 1, "delta": 1},
+    {"epsilon": 1, "delta": -1e-9},
+    {"epsilon": 1, "delta": float("nan")},
+    {"rho": 0},
+    {"rho": 1, "epsilon": 1},
+    {"epsilon": 1, "relation": "swap"},
+    {"epsilon": 1, "max_rows": 0},
+    {"epsilon": 1, "max_rows": 2},
+    {"epsilon": 1, "unit": "nobody"},
+    {"epsilon": 1e-300},
+    {"epsilon": 1, "mechanism": "magic"},
+    {},
+)
+_NO_ROWS: Integers = np.zeros((0, 1), dtype=np.int64)
+
+
+def bad_numbers(effort: Effort) -> Iterator[Finding]:  # noqa: ARG001
+    """Options that cannot be, and tables of every odd shape, for every mechanism."""
+    for entry in MECHANISMS.values():
+        wrong = [options for options in BAD_OPTIONS if not _is_refused_for_nothing(entry, options)]
+        yield Finding(
+            f"bad numbers: {entry.name}, {len(BAD_OPTIONS)} bad options",
+            f"{len(BAD_OPTIONS) - len(wrong)} refused, nothing spent",
+            f"{len(BAD_OPTIONS)}",
+            not wrong,
+        )
+        tables = _tables()
+        good = sum(_is_valid(entry, source, budget) for source in tables.values() for budget in _budgets(entry))
+        expected = len(tables) * len(_budgets(entry))
+        yield Finding(
+            f"bad numbers: {entry.name}, {', '.join(tables)}", f"{good} valid releases", str(expected), good == expected
+        )
+
+
+def _tables() -> dict[str, Codes]:
+    one, many = Domain.of({"a": 1}), Domain.of({"a": 10**6})
+    return {
+        "no rows": Codes(Domain.of({"a": 3}), _NO_ROWS),
+        "one row": Codes(Domain.of({"a": 3, "b": 2}), np.array([[1, 0]])),
+        "one column of one value": Codes(one, np.zeros((5, 1), dtype=np.int64)),
+        "10⁶ categories": Codes(many, np.arange(1000, dtype=np.int64)[:, None]),
+    }
+
+
+def _budgets(entry: Registered) -> list[Budget]:
+    amounts = ("1/1000", "1000000")
+    return [Budget.zcdp(amount) for amount in amounts] + [Budget.pure(amount) for amount in amounts if entry.is_pure]
+
+
+def _is_valid(entry: Registered, source: Codes, budget: Budget) -> bool:
+    with Ledger.in_memory(budget).reserve(budget, entry.name) as reservation:
+        release = entry.build(source.domain).run(Curator(reservation, source), budget)
+    return all(m.values.shape == m.query.shape and np.isfinite(m.values).all() for m in release.measurements)
+
+
+def _is_refused_for_nothing(entry: Registered, options: dict[str, Any]) -> bool:
+    with tempfile.TemporaryDirectory() as folder:
+        data = write((("p", "red", "30", "true"),), Path(folder) / "table.csv")
+        book = Ledger.in_memory(Budget.pure(1), dataset=SCHEMA.name, schema=SCHEMA.dump())
+        try:
+            fit(data, SCHEMA, ledger=book, **{"mechanism": entry.name, **options})
+        except PrioryError:
+            return book.left() == 1
+    return False

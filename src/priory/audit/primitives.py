@@ -1,0 +1,179 @@
+"""Primitives: attack each of them with its worst neighbours, and see that planted bugs are caught.
+
+An attacker guesses which of two neighbouring tables an output came from. The guess is right and wrong with certain
+frequencies, and no ε-private release allows frequencies p and q with p > e^ε·q. Lower bounds on p and upper bounds on q
+at 99.9 % confidence [Clopper & Pearson 1934] therefore bound ε from below. Gaussian noise is audited in
+μ = Φ⁻¹(p) − Φ⁻¹(q), which is its true shape; ε at a tiny δ would need more trials than there are.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from priory.audit.findings import Effort, Finding
+from priory.domain import Clique, Domain
+from priory.factor import Factor
+from priory.privacy.budget import Budget
+from priory.privacy.choice import Choice, NoisyMax, PermuteAndFlip
+from priory.privacy.curator import Curator
+from priory.privacy.ledger import Ledger
+from priory.privacy.noise import Gaussian, Integers, Laplace, Noise
+from priory.queries.query import Query
+
+CONFIDENCE = 0.999
+CANDIDATES = 20
+
+_DOMAIN = Domain.of({"a": 2})
+_QUERY = Query.marginal(_DOMAIN, "a")
+# Two tables of one row under replace-one: the row is in the first cell or in the second.
+_NEIGHBOURS = (np.array([1, 0]), np.array([0, 1]))
+
+
+@dataclass(frozen=True)
+class Table:
+    """A source of one attribute with given counts."""
+
+    counts: Integers
+    domain: Domain = _DOMAIN
+
+    def count(self, cliques: Sequence[Clique]) -> list[Factor]:
+        """The counts, or their sum."""
+        return [Factor(self.domain.project(c), self.counts if c else self.counts.sum()) for c in cliques]
+
+
+class Repeated:
+    """Randomness for an attacker: each answer is drawn many times, perhaps with a planted bug in the noise.
+
+    Attributes:
+        drawn: every draw for the latest answer, one a row.
+    """
+
+    is_private = False
+
+    def __init__(self, trials: int, change: Callable[[Noise], Noise] | None) -> None:
+        self.drawn: Integers = np.zeros((0, 0), dtype=np.int64)
+        self._trials = trials
+        self._change = change
+
+    def noisy(self, values: Integers, noise: Noise) -> Integers:
+        """One of the draws."""
+        used = noise if self._change is None else self._change(noise)
+        self.drawn = used.add(np.tile(values, (self._trials, 1)))
+        one: Integers = self.drawn[0]
+        return one
+
+    def pick(self, scores: Integers, choice: Choice) -> int:
+        """An honest pick."""
+        return choice.pick(scores)
+
+
+def primitives(effort: Effort) -> Iterator[Finding]:
+    """Laplace, Gaussian and selection as they are: below the claim, and not far below."""
+    for budget in (Budget.pure(1, relation="replace-one"), Budget.zcdp(Fraction(1, 2), relation="replace-one")):
+        found = audited_noise(budget, effort.trials)
+        claim = _claim(budget)
+        name = "Laplace, ε" if budget.is_pure else "Gaussian, μ"
+        yield _finding(f"primitive audit: {name}, {effort.trials:,} trials a side", found, claim, effort)
+    for choice in (NoisyMax(Fraction(2)), PermuteAndFlip(Fraction(2))):
+        found = audited_choice(choice, effort.picks)
+        yield _finding(f"primitive audit: {choice.kind}, ε, {effort.picks:,} trials a side", found, 1.0, effort)
+
+
+def planted_bugs(effort: Effort) -> Iterator[Finding]:
+    """The same audits on broken primitives; each must come out above the claim."""
+    pure, zcdp = Budget.pure(1, relation="replace-one"), Budget.zcdp(Fraction(1, 2), relation="replace-one")
+    bugs: list[tuple[str, Budget, Callable[[Noise], Noise]]] = [
+        ("sensitivity of half the truth, Laplace", pure, lambda noise: Laplace(noise.scale / 2)),
+        ("sensitivity of half the truth, Gaussian", zcdp, lambda noise: Gaussian(noise.scale / 2)),
+        ("noise × 0.9, Laplace", pure, lambda noise: Laplace(Fraction(float(noise.scale) * 0.9))),
+        ("noise × 0.9, Gaussian", zcdp, lambda noise: Gaussian(Fraction(float(noise.scale) * 0.9))),
+        ("σ / 1.2", zcdp, lambda noise: Gaussian(Fraction(float(noise.scale) / 1.2))),
+    ]
+    for name, budget, change in bugs:
+        yield _caught(name, audited_noise(budget, effort.trials, change), _claim(budget))
+    for budget in (pure, zcdp):
+        found = audited_noise(budget, effort.trials, answers=2)
+        yield _caught(f"a forgotten charge, {'Laplace' if budget.is_pure else 'Gaussian'}", found, _claim(budget))
+    yield _caught("permute-and-flip at half its scale", audited_choice(PermuteAndFlip(Fraction(1)), effort.picks), 1.0)
+
+
+def audited_noise(
+    budget: Budget, trials: int, change: Callable[[Noise], Noise] | None = None, *, answers: int = 1
+) -> float:
+    """A lower bound on the true ε (pure) or μ (zCDP) of an answer that claims `budget`.
+
+    Args:
+        budget: what each answer is charged.
+        trials: how often each table is asked.
+        change: a planted bug.
+        answers: how many answers the attacker gets for one charge; more than one is a planted bug too.
+    """
+    samples = [_answers(table, budget, trials * answers, change).reshape(answers, trials, 2) for table in _NEIGHBOURS]
+    if not budget.is_pure:
+        # Gaussian likelihoods: the difference of the cells tells the tables apart, best in the middle.
+        evidence = [(sample[:, :, 0] - sample[:, :, 1]).sum(axis=0) for sample in samples]
+        return mu_bound(evidence[0], evidence[1], threshold=1)
+    # Laplace likelihoods differ by a constant on either side of the step in each cell; all steps together are extreme.
+    evidence = [((sample[:, :, 0] >= 1).sum(axis=0) + (sample[:, :, 1] <= 0).sum(axis=0)) for sample in samples]
+    return epsilon_bound(evidence[0], evidence[1], threshold=2 * answers)
+
+
+def _answers(table: Integers, budget: Budget, trials: int, change: Callable[[Noise], Noise] | None) -> Integers:
+    randomness = Repeated(trials, change)
+    with Ledger.in_memory(budget).reserve(budget, "audit") as reservation:
+        Curator(reservation, Table(table), randomness=randomness).answer([_QUERY], [budget])
+    return randomness.drawn
+
+
+def audited_choice(choice: Choice, trials: int) -> float:
+    """A lower bound on the true ε of a pick that claims sensitivity 1 at scale 2, so ε = 1.
+
+    The worst neighbours raise one score by the sensitivity and lower all others.
+    """
+    even = np.zeros(CANDIDATES, dtype=np.int64)
+    raised = even - 1
+    raised[0] = 1
+    picked = [np.array([choice.pick(scores) == 0 for _ in range(trials)], dtype=np.int64) for scores in (raised, even)]
+    return epsilon_bound(picked[0], picked[1], threshold=1)
+
+
+def epsilon_bound(high: Integers, low: Integers, threshold: int) -> float:
+    """A lower bound on ε from how often evidence reaches `threshold` on either side."""
+    p, q = clopper_pearson(high >= threshold, low >= threshold)
+    return math.log(p / q) if p > 0 else 0.0
+
+
+def mu_bound(high: Integers, low: Integers, threshold: int) -> float:
+    """A lower bound on μ, of Gaussian differential privacy [Dong, Roth & Su 2022], from the same."""
+    from scipy.stats import norm
+
+    p, q = clopper_pearson(high >= threshold, low >= threshold)
+    return float(norm.ppf(p) - norm.ppf(q))
+
+
+def clopper_pearson(high: NDArray[np.bool_], low: NDArray[np.bool_]) -> tuple[float, float]:
+    """At least how often `high` is true and at most how often `low` is, each at 99.9 % confidence."""
+    from scipy.stats import beta
+
+    hits, false = int(high.sum()), int(low.sum())
+    p = float(beta.ppf(1 - CONFIDENCE, hits, len(high) - hits + 1)) if hits else 0.0
+    q = float(beta.ppf(CONFIDENCE, false + 1, len(low) - false)) if false < len(low) else 1.0
+    return p, q
+
+
+def _claim(budget: Budget) -> float:
+    """ε, or the μ of continuous Gaussian noise at the same ρ."""
+    return float(budget.amount) if budget.is_pure else math.sqrt(2 * budget.amount)
+
+
+def _finding(test: str, found: float, claim: float, effort: Effort) -> Finding:
+    least = effort.least_share * claim
+    return Finding(test, f"≥ {found:.3f}", f"{least:.2f} … {claim:.2f}", least <= found <= claim)
+
+
+def _caught(name: str, found: float, claim: float) -> Finding:
+    return Finding(f"planted bug: {name}", f"≥ {found:.3f}", f"above the claim of {claim:.2f}", found > claim)

@@ -1,0 +1,1 @@
+"""Mechanisms: recipes of select, measure, estimate and answer."""

@@ -1,0 +1,80 @@
+"""Fit: the whole job, from a private table to a release."""
+
+from pathlib import Path
+
+from priory.data.opening import open_source
+from priory.data.schema import Schema
+from priory.errors import BudgetError
+from priory.mechanisms.registry import Mechanism, Registered, registered
+from priory.privacy.budget import Budget, Number
+from priory.privacy.curator import Curator
+from priory.privacy.ledger import Ledger
+from priory.privacy.randomness import Randomness
+from priory.queries.sensitivity import Relation
+from priory.release import Release
+
+
+def fit(
+    data: object,
+    schema: Schema | str | Path,
+    *,
+    epsilon: Number | None = None,
+    delta: Number | None = None,
+    rho: Number | None = None,
+    mechanism: str | Mechanism = "independent",
+    ledger: Ledger | str | Path | None = None,
+    relation: str | Relation | None = None,
+    unit: str | None = None,
+    max_rows: int | None = None,
+    randomness: Randomness | None = None,
+) -> Release:
+    """Make a release of private data.
+
+    Everything that can be checked without the data is checked first; then the budget is reserved; only then are rows
+    read. An error before the first count costs nothing.
+
+    Args:
+        data: the private table: a path, a frame, a DuckDB relation, or a source.
+        schema: what its columns are; a schema or the path of its file.
+        epsilon: what may be spent, with `delta`; pure without it.
+        delta: see `epsilon`.
+        rho: or what may be spent in zCDP.
+        mechanism: which recipe: a registered name, or one with settings of one's own.
+        ledger: the book that pays, or the path of its file; None for a book of exactly this much that is forgotten.
+        relation: which tables are neighbours; the ledger's unless told, "add-remove" without one.
+        unit: the column that says which person a row is about; None protects rows. The ledger's unless told.
+        max_rows: with `unit`, how many rows of one person count; the ledger's unless told, 1 without one.
+        randomness: for tests only: anything but the operating system's stamps the release NOT PRIVATE.
+
+    Raises:
+        BudgetError: it costs more than is left. Nothing was looked at.
+        LedgerError: the book cannot be used. Nothing was spent.
+    """
+    schema = schema if isinstance(schema, Schema) else Schema.load(schema)
+    entry = registered(mechanism) if isinstance(mechanism, str) else Registered.of(mechanism)
+    book = Ledger.open(ledger) if isinstance(ledger, str | Path) else ledger
+    if book is not None:
+        terms = book.terms
+        relation = terms.total.relation if relation is None else relation
+        unit = terms.person if unit is None else unit
+        max_rows = terms.total.max_rows if max_rows is None else max_rows
+    budget = Budget.of(
+        epsilon=epsilon,
+        delta=delta,
+        rho=rho,
+        relation=Relation.ADD_REMOVE if relation is None else relation,
+        max_rows=1 if max_rows is None else max_rows,
+    )
+    if budget.is_pure and not entry.is_pure:
+        raise BudgetError(f"{entry.name} needs Gaussian noise, which a pure epsilon cannot pay for; give a delta")
+    if unit is not None:
+        schema.column(unit)
+    text = schema.dump()
+    if book is None:
+        book = Ledger.in_memory(budget, dataset=schema.name, schema=text, person=unit)
+    book.check(schema=text, person=unit)
+    with book.reserve(budget, entry.name) as reservation:
+        source = open_source(data, schema, unit=unit, max_rows=budget.max_rows, key=book.secret)
+        curator = Curator(reservation, source, randomness=randomness)
+        release = entry.build(curator.domain).run(curator, budget)
+    return release.with_schema(schema)

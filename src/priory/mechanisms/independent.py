@@ -1,0 +1,20 @@
+"""Independent: every one-way marginal, and nothing else."""
+
+from dataclasses import dataclass
+
+from priory.measure import measure
+from priory.privacy.budget import Budget
+from priory.privacy.curator import Curator
+from priory.queries.query import Query
+from priory.release import Release
+
+
+@dataclass(frozen=True, kw_only=True)
+class Independent:
+    """All one-way marginals at equal shares of the budget; a model of them treats attributes as independent."""
+
+    def run(self, curator: Curator, budget: Budget) -> Release:
+        """Measure each attribute by itself."""
+        queries = [Query.marginal(curator.domain, name) for name in curator.domain]
+        measurements = measure(curator, queries, budget)
+        return Release(curator.domain, tuple(measurements), curator.statement("independent"))

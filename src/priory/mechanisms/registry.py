@@ -1,0 +1,62 @@
+"""Registry: the mechanisms by name; the audit and the contract of tests run over all of them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from priory.domain import Domain
+from priory.errors import OptionError
+from priory.mechanisms.independent import Independent
+from priory.privacy.budget import Budget
+from priory.privacy.curator import Curator
+from priory.release import Release
+
+
+class Mechanism(Protocol):
+    """A recipe: frozen settings and one verb."""
+
+    def run(self, curator: Curator, budget: Budget) -> Release:
+        """Spend at most `budget`, which is the curator's own or a part of it, and hand out a release.
+
+        It looks at private data only through the curator, and everything that decides what it asks next is public or
+        was answered by the curator.
+        """
+
+
+@dataclass(frozen=True)
+class Registered:
+    """A mechanism that can be asked for by name.
+
+    Attributes:
+        name: what people type.
+        summary: one line for people.
+        build: the mechanism with its default settings, for a domain.
+        is_pure: whether it can spend a pure budget.
+    """
+
+    name: str
+    summary: str
+    build: Callable[[Domain], Mechanism]
+    is_pure: bool = True
+
+    @classmethod
+    def of(cls, mechanism: Mechanism) -> "Registered":
+        """A mechanism with settings of one's own, under its class's name."""
+        return cls(type(mechanism).__name__.lower(), "", lambda _: mechanism)
+
+
+MECHANISMS: dict[str, Registered] = {
+    entry.name: entry
+    for entry in (Registered("independent", "all one-way marginals, equally noisy", lambda _: Independent()),)
+}
+
+
+def registered(name: str) -> Registered:
+    """The mechanism called `name`.
+
+    Raises:
+        OptionError: there is none.
+    """
+    if name not in MECHANISMS:
+        raise OptionError("mechanism", f"{name!r} is not one of {', '.join(MECHANISMS)}")
+    return MECHANISMS[name]

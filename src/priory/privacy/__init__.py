@@ -1,0 +1,1 @@
+"""Privacy: budgets, the ledger, noise, selection, and the curator that ties them to private counts."""

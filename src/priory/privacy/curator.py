@@ -1,0 +1,220 @@
+"""Curator: the only object that holds private counts; it works out the sensitivity, pays, and only then looks."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from priory.data.source import Source
+from priory.errors import DomainError, OptionError
+from priory.privacy.budget import Budget
+from priory.privacy.choice import choice_within
+from priory.privacy.ledger import Event, Reservation
+from priory.privacy.measurement import Measurement
+from priory.privacy.noise import Integers, Noise, NoiseKind, noise_within
+from priory.privacy.randomness import OperatingSystem, Randomness
+from priory.privacy.scores import Dependence, Neighbours, Payoff, Pick, Score
+from priory.privacy.statement import Statement
+from priory.queries.parts import Numbers
+from priory.queries.query import Query
+from priory.queries.sensitivity import Relation, entry_range, sensitivity
+
+# Answers must fit 62 bits for tables of up to 2^32 rows.
+LARGEST_ENTRY = 2**30
+# Answers that were looked at are kept, to be scored again, up to this many cells.
+MOST_KEPT = 2**28
+
+
+class Curator:
+    """A reservation and a source together.
+
+    No method takes or returns a private value; a printed curator shows none.
+
+    Attributes:
+        reservation: what pays.
+        domain: the attributes, which are public.
+    """
+
+    def __init__(self, reservation: Reservation, source: Source, *, randomness: Randomness | None = None) -> None:
+        self.reservation = reservation
+        self.domain = source.domain
+        self._source = source
+        self._randomness: Randomness = OperatingSystem() if randomness is None else randomness
+        self._kept: dict[Query, Integers] = {}
+
+    def __repr__(self) -> str:
+        return f"Curator({self.reservation!r}, {len(self.domain)} attributes)"
+
+    def __reduce__(self) -> str:
+        raise TypeError("a curator holds private counts and is never written to a file")
+
+    @property
+    def budget(self) -> Budget:
+        """What the whole run may spend."""
+        return self.reservation.budget
+
+    @property
+    def left(self) -> Fraction:
+        """What it may still spend, in the budget's currency."""
+        return self.reservation.left
+
+    @property
+    def relation(self) -> Relation:
+        """Which tables are neighbours."""
+        return self.budget.relation
+
+    @property
+    def public_total(self) -> int | None:
+        """The number of rows where that is public: under replace-one with one row a person; else None."""
+        if self.relation is not Relation.REPLACE_ONE or self.budget.max_rows > 1:
+            return None
+        return int(self._truths([Query.marginal(self.domain, ())])[0])
+
+    def statement(self, mechanism: str) -> Statement:
+        """What is promised about a release made with this curator."""
+        return Statement.of(self.reservation, mechanism, is_private=self._randomness.is_private)
+
+    def answer(
+        self, queries: Sequence[Query], shares: Sequence[Budget], *, noise: NoiseKind | None = None
+    ) -> tuple[Measurement, ...]:
+        """Pay a share for each query, then answer them with the least noise that it buys.
+
+        Raises:
+            BudgetError: the shares are more than is left. Nothing was looked at.
+        """
+        if len(shares) != len(queries):
+            raise OptionError("shares", f"{len(shares)} were given for {len(queries)} queries")
+        for query, share in zip(queries, shares, strict=True):
+            self._check_query(query)
+            self._check_share(share)
+        requests = [self._request(query, share, noise) for query, share in zip(queries, shares, strict=True)]
+        self.reservation.charge([request.event for request in requests])
+        noisy = self._noisy(self._truths(queries), [request.noise for request in requests])
+        return tuple(
+            Measurement(request.query, values, request.noise.stddev, request.noise)
+            for request, values in zip(requests, noisy, strict=True)
+        )
+
+    def choose(
+        self,
+        queries: Sequence[Query],
+        estimates: Sequence[Numbers],
+        score: Score,
+        share: Budget,
+        *,
+        allowed: NDArray[np.bool_] | None = None,
+        draws: int = 1,
+    ) -> tuple[Pick, ...]:
+        """Pay, then pick candidates with high scores, `draws` of them independently; none of the scores is shown.
+
+        Args:
+            queries: what the candidates ask.
+            estimates: the model's answers to each query, in rows; public.
+            score: what they are compared by.
+            share: what all the draws cost together.
+            allowed: which candidates may be picked, one for each score; from public knowledge only.
+            draws: how many to pick, each out of all.
+
+        Raises:
+            BudgetError: the share is more than is left. Nothing was looked at.
+        """
+        for query in queries:
+            self._check_query(query)
+        self._check_share(share)
+        score.check(queries, estimates)
+        if draws < 1:
+            raise OptionError("draws", f"at least one; got {draws}")
+        places = _allowed_places(score, queries, allowed)
+        sensitivity_in_steps = score.sensitivity(queries, self._neighbours(score))
+        choice = choice_within(share.part(Fraction(1, draws)), sensitivity_in_steps)
+        what = f"{score.kind} of {len(queries)} queries, {draws} picked"
+        self.reservation.charge([Event(choice.kind, what, share.amount if sensitivity_in_steps else Fraction(0))])
+        scores = score.scores(queries, self._scored_truths(queries, score), estimates)
+        candidates = scores if places is None else scores[places]
+        picked = [self._randomness.pick(candidates, choice) for _ in range(draws)]
+        return tuple(score.pick(queries, i if places is None else int(places[i])) for i in picked)
+
+    def _neighbours(self, score: Score) -> Neighbours:
+        total = self.public_total if isinstance(score, Dependence) else None
+        return Neighbours(self.relation, self.budget.max_rows, total)
+
+    def _check_query(self, query: Query) -> None:
+        if self.domain.project(self.domain.checked(query.clique)) != query.domain:
+            raise DomainError(f"a query over {query.clique} has sizes {query.domain.shape} unlike the data's")
+        if not query.is_integer:
+            raise OptionError("queries", "noise is added to integers; use query.on_lattice(bits) for real entries")
+        if max(map(abs, entry_range(query))) > LARGEST_ENTRY:
+            raise OptionError("queries", "an entry is above 2^30; use a lattice of fewer bits")
+
+    def _check_share(self, share: Budget) -> None:
+        mine = self.budget
+        if (share.is_pure, share.relation, share.max_rows) != (mine.is_pure, mine.relation, mine.max_rows):
+            raise OptionError(
+                "share", f"{share} is no part of this run's budget, {mine}; use budget.split or budget.part"
+            )
+
+    def _request(self, query: Query, share: Budget, kind: NoiseKind | None) -> "_Request":
+        size = sensitivity(query, share.relation, share.max_rows)
+        noise = noise_within(share, size, kind)
+        cost = noise.cost(size, is_pure=share.is_pure)
+        if cost is None or cost > share.amount:
+            raise AssertionError("noise costs more than the share that bought it")
+        # The share is charged rather than the cost, which is smaller by a rounding: shares add up to the whole.
+        event = Event(noise.kind, _described(query), share.amount if cost else Fraction(0))
+        return _Request(query, noise, event)
+
+    def _scored_truths(self, queries: Sequence[Query], score: Score) -> list[Integers]:
+        if isinstance(score, Payoff):
+            return self._truths([*queries, Query.marginal(self.domain, ())])
+        return self._truths(queries)
+
+    def _truths(self, queries: Sequence[Query]) -> list[Integers]:
+        """The true answers: private, paid for by the caller."""
+        missing = [query for query in dict.fromkeys(queries) if query not in self._kept]
+        fresh: dict[Query, Integers] = {}
+        cliques = list(dict.fromkeys(query.clique for query in missing))
+        tables = dict(zip(cliques, self._source.count(cliques), strict=True)) if cliques else {}
+        for query in missing:
+            fresh[query] = query(tables[query.clique].values.astype(np.int64, copy=False))
+        if sum(values.size for values in (*self._kept.values(), *fresh.values())) <= MOST_KEPT:
+            self._kept.update(fresh)
+        return [fresh[query] if query in fresh else self._kept[query] for query in queries]
+
+    def _noisy(self, truths: Sequence[Integers], noises: Sequence[Noise]) -> list[Integers]:
+        """Noise on every answer; equal noise is drawn at once."""
+        noisy: dict[int, Integers] = {}
+        for noise in dict.fromkeys(noises):
+            places = [i for i, other in enumerate(noises) if other == noise]
+            together = np.concatenate([truths[i].ravel() for i in places])
+            drawn = self._randomness.noisy(together, noise)
+            ends = np.cumsum([truths[i].size for i in places])
+            for i, piece in zip(places, np.split(drawn, ends[:-1]), strict=True):
+                noisy[i] = piece.reshape(truths[i].shape)
+        return [noisy[i] for i in range(len(noises))]
+
+
+@dataclass(frozen=True)
+class _Request:
+    query: Query
+    noise: Noise
+    event: Event
+
+
+def _described(query: Query) -> str:
+    """What is asked, in public words."""
+    parts = (f"{name}: {part!r}" for name, part in zip(query.clique, query.parts, strict=True))
+    names = ", ".join(query.clique) if query.is_marginal else ", ".join(parts)
+    return f"marginal of ({names})" if query.is_marginal else f"product of ({names})"
+
+
+def _allowed_places(
+    score: Score, queries: Sequence[Query], allowed: NDArray[np.bool_] | None
+) -> NDArray[np.int64] | None:
+    if allowed is None:
+        return None
+    candidates = score.candidates(queries)
+    if allowed.shape != (candidates,) or allowed.dtype != np.bool_ or not allowed.any():
+        raise OptionError("allowed", f"one true or false for each of {candidates} candidates, not all false")
+    return np.flatnonzero(allowed).astype(np.int64)

@@ -1,0 +1,360 @@
+"""Ledger: the book of what may be spent on a data set and what was.
+
+A run reserves its whole budget before it looks at anything. The reservation is on the disk by then and is used once:
+after a normal end what was not spent is given back; after a crash, or an error that came once private rows had been
+counted, it stays charged in full. The book is one SQLite file, or memory for a single run; both are this class.
+"""
+
+import hashlib
+import os
+import secrets
+import sqlite3
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from fractions import Fraction
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from priory.data.schema import Schema
+from priory.errors import BudgetError, LedgerError, PrioryError
+from priory.privacy.accounting import epsilon_at, rho_of_pure
+from priory.privacy.book import (
+    Entry,
+    Event,
+    Row,
+    State,
+    Terms,
+    check_terms,
+    connect,
+    now,
+    read_rows,
+    read_terms,
+    write_new,
+)
+from priory.privacy.budget import Budget, short
+
+__all__ = ["Entry", "Event", "Ledger", "Reservation", "State", "Terms", "describe"]
+
+
+class Ledger:
+    """A book of spending, in a file or in memory.
+
+    Attributes:
+        path: the file, or None.
+        terms: what it was made for.
+    """
+
+    def __init__(self, path: Path | None, memory: sqlite3.Connection | None = None) -> None:
+        self.path = path
+        self._memory = memory
+        with self._transaction() as connection:
+            self.terms, self._secret = read_terms(connection)
+            read_rows(connection, self._secret)
+
+    @classmethod
+    def create(cls, path: str | Path, terms: Terms) -> Self:
+        """Make the file; it appears whole or not at all.
+
+        Raises:
+            LedgerError: there is something at `path` already, or the folder cannot be written to.
+        """
+        path = Path(path).absolute()
+        check_terms(terms)
+        draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+        try:
+            # Only the owner may read it: it holds the key of the persons rule.
+            os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+            with closing(connect(draft)) as connection:
+                write_new(connection, terms)
+            os.link(draft, path)
+            _sync_folder(path.parent)
+        except FileExistsError:
+            raise LedgerError(f"{path} exists already; a ledger is never replaced") from None
+        except (OSError, sqlite3.Error) as error:
+            raise LedgerError(f"{path} cannot be made: {_reason(error)}") from None
+        finally:
+            draft.unlink(missing_ok=True)
+        return cls(path)
+
+    @classmethod
+    def open(cls, path: str | Path) -> Self:
+        """The book at `path`.
+
+        Raises:
+            LedgerError: it is missing, damaged, or no ledger.
+        """
+        path = Path(path).absolute()
+        if not path.is_file():
+            raise LedgerError(f"{path} does not exist; make it with: priory ledger init")
+        return cls(path)
+
+    @classmethod
+    def in_memory(cls, total: Budget, *, dataset: str = "unnamed", schema: str = "", person: str | None = None) -> Self:
+        """A book for one run or for tests; it remembers nothing afterwards."""
+        terms = Terms(dataset, schema, total, person)
+        check_terms(terms)
+        connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        write_new(connection, terms)
+        return cls(None, connection)
+
+    def __repr__(self) -> str:
+        where = "in memory" if self.path is None else str(self.path)
+        return f"Ledger({self.terms.dataset!r}, {where})"
+
+    def __reduce__(self) -> str:
+        raise TypeError("a ledger is not copied; open its file again")
+
+    @property
+    def secret(self) -> bytes:
+        """The key of the persons rule: for sources, never for a release, a log or a screen."""
+        return self._secret
+
+    def check(self, *, schema: str, dataset: str | None = None, person: str | None = None) -> None:
+        """Refuse to be used for another data set, schema or person column.
+
+        Raises:
+            LedgerError: one of them differs. A schema that is only laid out differently does not.
+        """
+        terms = self.terms
+        if dataset is not None and dataset != terms.dataset:
+            raise LedgerError(
+                f"this ledger is of another data set: {terms.dataset!r}, not {dataset!r}. Nothing was spent"
+            )
+        if not _is_same_schema(schema, terms.schema):
+            raise LedgerError(f"this ledger of {terms.dataset!r} was made for another schema. Nothing was spent")
+        if person != terms.person:
+            raise LedgerError(f"this ledger protects {terms.unit}, so unit must be {terms.person!r}. Nothing was spent")
+
+    def left(self) -> Fraction:
+        """What remains, in the currency of the total."""
+        with self._transaction() as connection:
+            return self._left(connection)
+
+    def entries(self) -> tuple[Entry, ...]:
+        """Every line of the book, in order."""
+        with self._transaction() as connection:
+            rows = read_rows(connection, self._secret)
+            paid: dict[int, list[Event]] = {}
+            for reservation, kind, what, cost in connection.execute(
+                "SELECT reservation, kind, what, cost FROM events ORDER BY reservation, number"
+            ):
+                paid.setdefault(reservation, []).append(Event(kind, what, Fraction(cost)))
+        return tuple(row.entry(tuple(paid.get(row.number, ()))) for row in rows)
+
+    def price(self, budget: Budget) -> Fraction:
+        """What `budget` would be charged here: pure ε as it is or as ε²/2, ρ as it is.
+
+        Raises:
+            LedgerError: its relation or its records per person are not the ledger's.
+            BudgetError: a pure ledger cannot pay in ρ.
+        """
+        total = self.terms.total
+        if (budget.relation, budget.max_rows) != (total.relation, total.max_rows):
+            raise LedgerError(
+                f"this ledger protects {total.relation} neighbours with at most {total.max_rows} rows each; "
+                f"the run was to protect {budget.relation} with {budget.max_rows}. Nothing was spent"
+            )
+        return self._converted(budget.is_pure, budget.amount)
+
+    def reserve(self, budget: Budget, mechanism: str) -> "Reservation":
+        """Set `budget` aside, durably, before anything is looked at.
+
+        Raises:
+            BudgetError: it is more than is left. Nothing was set aside.
+        """
+        asked = self.price(budget)
+        with self._transaction() as connection:
+            left = self._left(connection)
+            if asked > left:
+                letter = self.terms.total.currency.letter
+                raise BudgetError(
+                    f"{mechanism} asks for {letter} = {short(asked)} and {letter} = {short(left)} is left of "
+                    f"{self.terms.total}. Nothing was looked at and nothing was spent",
+                    asked=asked,
+                    left=left,
+                )
+            number = 1 + connection.execute("SELECT count(*) FROM reservations").fetchone()[0]
+            row = Row(number, mechanism, str(asked), str(asked), State.OPEN, now(), None)
+            row.insert(connection, self._secret)
+        return Reservation(self, number, budget)
+
+    def close(self, number: int, state: State, spent: Fraction, events: Sequence[Event], *, is_pure: bool) -> None:
+        """Settle an open reservation; called by the reservation itself."""
+        with self._transaction() as connection:
+            row = read_rows(connection, self._secret)[number - 1]
+            if row.state is not State.OPEN:
+                raise LedgerError(f"reservation {number} is settled already")
+            charged = row.asked if state is State.INTERRUPTED else str(self._converted(is_pure, spent))
+            row.closed_as(state, charged).update(connection, self._secret)
+            connection.executemany(
+                "INSERT INTO events VALUES (?, ?, ?, ?, ?)",
+                [(number, i, event.kind, event.what, str(event.cost)) for i, event in enumerate(events)],
+            )
+
+    def _converted(self, is_pure: bool, amount: Fraction) -> Fraction:  # noqa: FBT001
+        if is_pure and not self.terms.total.is_pure:
+            return rho_of_pure(amount)
+        if self.terms.total.is_pure and not is_pure:
+            raise BudgetError(
+                "this ledger counts pure ε, and ρ (Gaussian noise, or a delta) cannot be turned into it. "
+                "Give epsilon alone. Nothing was spent"
+            )
+        return amount
+
+    def _left(self, connection: sqlite3.Connection) -> Fraction:
+        rows = read_rows(connection, self._secret)
+        return self.terms.total.amount - sum((Fraction(row.charged) for row in rows), Fraction(0))
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        """All or nothing, on the disk when it ends, one process at a time."""
+        try:
+            connection = self._memory or connect(self.path or Path())
+        except sqlite3.Error as error:
+            raise LedgerError(f"{self.path} cannot be opened: {_reason(error)}. Nothing was spent") from None
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            yield connection
+            connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise LedgerError(f"{self.path or 'the ledger'} cannot be used: {_reason(error)}") from None
+        finally:
+            if connection.in_transaction:
+                connection.rollback()
+            if self._memory is None:
+                connection.close()
+
+
+class Reservation:
+    """A part of the book set aside for one run; used once, as a context.
+
+    Attributes:
+        ledger: the book.
+        number: its line there.
+        budget: what the run may spend.
+        spent: what it has paid so far, in the budget's currency.
+        events: what it has paid for.
+    """
+
+    def __init__(self, ledger: Ledger, number: int, budget: Budget) -> None:
+        self.ledger = ledger
+        self.number = number
+        self.budget = budget
+        self.spent = Fraction(0)
+        self.events: list[Event] = []
+        self._stage = "unused"
+
+    def __repr__(self) -> str:
+        return f"Reservation({self.number} of {self.ledger!r}, {self.budget}, {self._stage})"
+
+    @property
+    def left(self) -> Fraction:
+        """What the run may still spend."""
+        return self.budget.amount - self.spent
+
+    def charge(self, events: Sequence[Event]) -> None:
+        """Pay for `events`, all or none of them; private rows may be counted for them afterwards.
+
+        Raises:
+            BudgetError: they cost more than is left. Nothing was paid.
+            LedgerError: the reservation is not in use.
+        """
+        if self._stage != "in use":
+            raise LedgerError(
+                f"reservation {self.number} is {self._stage}; a reservation pays only inside its own `with`"
+            )
+        asked = sum((event.cost for event in events), Fraction(0))
+        if asked > self.left:
+            letter = self.budget.currency.letter
+            raise BudgetError(
+                f"the run asks for {letter} = {short(asked)} more and {letter} = {short(self.left)} is left of "
+                f"its own {letter} = {short(self.budget.amount)}. This was not looked at",
+                asked=asked,
+                left=self.left,
+            )
+        self.spent += asked
+        self.events += events
+
+    def __enter__(self) -> Self:
+        if self._stage != "unused":
+            raise LedgerError(f"reservation {self.number} was used already; reserve anew")
+        self._stage = "in use"
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._stage = "settled"
+        try:
+            self._settle(is_normal=kind is None)
+        except LedgerError as trouble:
+            # Raising would lose a release that is paid for; the line stays open, which charges it in full.
+            warnings.warn(f"the run stays charged in full: {trouble}", stacklevel=2)
+
+    def _settle(self, *, is_normal: bool) -> None:
+        """A normal end is charged what it spent, an error before the first look nothing, any other in full."""
+        state = State.SPENT if is_normal else State.INTERRUPTED if self.events else State.RELEASED
+        self.ledger.close(self.number, state, self.spent, self.events, is_pure=self.budget.is_pure)
+
+
+def describe(ledger: Ledger) -> dict[str, Any]:
+    """The book as plain data for `priory ledger show`: its terms, its lines, what remains. Never the secret."""
+    terms, total = ledger.terms, ledger.terms.total
+    left = ledger.left()
+    spent = total.amount - left
+    summary: dict[str, Any] = {
+        "dataset": terms.dataset,
+        "schema": hashlib.sha256(terms.schema.encode()).hexdigest()[:16],
+        "unit": terms.unit,
+        "relation": total.relation.value,
+        "max_rows": total.max_rows,
+        "currency": total.currency.value,
+        "total": str(total),
+        "spent": f"{total.currency.letter} = {short(spent)}",
+        "left": f"{total.currency.letter} = {short(left)}",
+    }
+    if total.delta is not None:
+        summary["spent_epsilon"] = short(epsilon_at(spent, total.delta))
+        summary["delta"] = short(total.delta)
+    summary["entries"] = [_described(entry) for entry in ledger.entries()]
+    return summary
+
+
+def _described(entry: Entry) -> dict[str, Any]:
+    return {
+        "number": entry.number,
+        "mechanism": entry.mechanism,
+        "state": entry.state.value,
+        "asked": short(entry.asked),
+        "charged": short(entry.charged),
+        "opened": entry.opened,
+        "closed": entry.closed,
+        "events": [{"kind": event.kind, "what": event.what, "cost": short(event.cost)} for event in entry.events],
+    }
+
+
+def _is_same_schema(one: str, other: str) -> bool:
+    if one == other:
+        return True
+    try:
+        return Schema.parse(one) == Schema.parse(other)
+    except PrioryError:
+        return False
+
+
+def _reason(error: Exception) -> str:
+    return error.strerror or str(error) if isinstance(error, OSError) else str(error)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the new name durable, where the system can open folders (Windows cannot, and needs not)."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except PermissionError:
+        return
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

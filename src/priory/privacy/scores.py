@@ -1,0 +1,315 @@
+"""Scores: the closed list of what candidates may be chosen by, each with its proven sensitivity.
+
+A score is computed by the curator from private answers and is never shown. All of them are integers: model answers,
+which are public, are rounded to multiples of 2^−bits first, and what remains is exact arithmetic, so that the proof on
+paper is the proof of the code.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+
+from priory.errors import OptionError
+from priory.privacy.noise import Integers
+from priory.queries.parts import Numbers
+from priory.queries.query import Query
+from priory.queries.sensitivity import Relation, entry_range, largest_change, sensitivity
+
+# Scores must fit 62 bits for tables of up to 2^32 rows and weights of 10 bits; the lattice takes 10 of the rest.
+SCORE_BITS, ROW_BITS, WEIGHT_BITS, LATTICE_BITS = 62, 32, 10, 10
+
+
+@dataclass(frozen=True)
+class Pick:
+    """The candidate that was chosen.
+
+    Attributes:
+        query: the place of its query in the list that was given.
+        cell: the place of its answer among the query's answers, flattened; None where whole queries are candidates.
+        is_complement: whether it is the complement of that answer.
+    """
+
+    query: int
+    cell: int | None = None
+    is_complement: bool = False
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """Who is protected, as far as scores need to know.
+
+    Attributes:
+        relation: which tables are neighbours.
+        max_rows: how many records one person may have.
+        total: the number of rows where that is public, else None.
+    """
+
+    relation: Relation
+    max_rows: int
+    total: int | None
+
+
+class Score(ABC):
+    """A kind of score; members are described as data and checked before anything is paid."""
+
+    kind: ClassVar[str]
+
+    @abstractmethod
+    def check(self, queries: Sequence[Query], estimates: Sequence[Numbers]) -> None:
+        """Raise an `OptionError` if these cannot be scored."""
+
+    @abstractmethod
+    def candidates(self, queries: Sequence[Query]) -> int:
+        """How many scores there are."""
+
+    @abstractmethod
+    def sensitivity(self, queries: Sequence[Query], neighbours: Neighbours) -> Fraction:
+        """How far one person can move any score; a whole number of lattice steps."""
+
+    @abstractmethod
+    def scores(self, queries: Sequence[Query], truths: Sequence[Integers], estimates: Sequence[Numbers]) -> Integers:
+        """One score for each candidate, from the true answers (for a payoff, with the number of rows after them)."""
+
+    @abstractmethod
+    def pick(self, queries: Sequence[Query], place: int) -> Pick:
+        """Which candidate has the score at `place`."""
+
+
+@dataclass(frozen=True)
+class AbsoluteError(Score):
+    """|q(D) − estimate|, a candidate for each single answer of each query [MWEM; PMW^Pub].
+
+    One person moves q(D) by at most `largest_change`, and the absolute value cannot stretch that.
+    """
+
+    kind = "absolute error"
+
+    def check(self, queries: Sequence[Query], estimates: Sequence[Numbers]) -> None:
+        _check(queries, estimates)
+
+    def candidates(self, queries: Sequence[Query]) -> int:
+        return sum(query.rows for query in queries)
+
+    def sensitivity(self, queries: Sequence[Query], neighbours: Neighbours) -> Fraction:
+        return _steps(queries) * _largest_change(queries, neighbours)
+
+    def scores(self, queries: Sequence[Query], truths: Sequence[Integers], estimates: Sequence[Numbers]) -> Integers:
+        bits = _bits(queries)
+        return np.concatenate([np.abs(_gap(t, e, bits)).ravel() for t, e in zip(truths, estimates, strict=True)])
+
+    def pick(self, queries: Sequence[Query], place: int) -> Pick:
+        return _cell(queries, place)
+
+
+@dataclass(frozen=True)
+class L1Error(Score):
+    """weight·(‖q(D) − estimate‖₁ − expected noise), a candidate for each query [AIM; MST].
+
+    One person moves the norm by at most the query's L1 sensitivity; the expected noise is public and moves nothing.
+
+    Attributes:
+        weights: one for each query; all 1 if empty. They are rounded to 1/1024 of the largest.
+        expected: the L1 norm of the noise a measurement of each query would have; all 0 if empty.
+    """
+
+    weights: tuple[float, ...] = ()
+    expected: tuple[float, ...] = ()
+    kind = "L1 error"
+
+    def check(self, queries: Sequence[Query], estimates: Sequence[Numbers]) -> None:
+        _check(queries, estimates)
+        for name, given in (("weights", self.weights), ("expected", self.expected)):
+            if given and len(given) != len(queries):
+                raise OptionError(name, f"{len(given)} were given for {len(queries)} queries")
+        if not all(math.isfinite(weight) and weight > 0 for weight in self.weights):
+            raise OptionError("weights", "weights must be positive numbers")
+        if not all(math.isfinite(noise) and 0 <= noise < 2.0**ROW_BITS for noise in self.expected):
+            raise OptionError("expected", f"expected noise must be a number from 0 to 2^{ROW_BITS}")
+
+    def candidates(self, queries: Sequence[Query]) -> int:
+        return len(queries)
+
+    def sensitivity(self, queries: Sequence[Query], neighbours: Neighbours) -> Fraction:
+        norms = [sensitivity(query, neighbours.relation, neighbours.max_rows).l1 for query in queries]
+        return _steps(queries) * max(w * norm for w, norm in zip(self._weights(queries), norms, strict=True))
+
+    def scores(self, queries: Sequence[Query], truths: Sequence[Integers], estimates: Sequence[Numbers]) -> Integers:
+        bits = _bits(queries)
+        errors = [np.abs(_gap(t, e, bits)).sum() for t, e in zip(truths, estimates, strict=True)]
+        expected = [round(2**bits * noise) for noise in self.expected] or [0] * len(queries)
+        weights = self._weights(queries)
+        return np.array([w * (int(e) - x) for w, e, x in zip(weights, errors, expected, strict=True)], dtype=np.int64)
+
+    def pick(self, queries: Sequence[Query], place: int) -> Pick:
+        return Pick(place)
+
+    def _weights(self, queries: Sequence[Query]) -> list[int]:
+        if not self.weights:
+            return [1] * len(queries)
+        largest = max(self.weights)
+        return [max(1, round(2**WEIGHT_BITS * weight / largest)) for weight in self.weights]
+
+
+@dataclass(frozen=True)
+class Dependence(Score):
+    """n·R = ½‖c_XΠ − c_X·c_Πᵀ/n‖₁ in counts, a candidate for each marginal of a child and its parents [PrivBayes].
+
+    One row added or removed moves it by at most 2n/(n+1) < 2; one row replaced, with n public, by at most 3 + 2/n
+    [Zhang et al. 2017], or 4 by two of the former. More rows a person take as many steps.
+
+    Attributes:
+        children: X of each query, which must be a marginal; its other attributes are Π.
+    """
+
+    children: tuple[str, ...]
+    kind = "dependence"
+
+    def check(self, queries: Sequence[Query], estimates: Sequence[Numbers]) -> None:
+        if estimates:
+            raise OptionError("estimates", "a dependence is scored without model answers")
+        if not queries or len(self.children) != len(queries):
+            raise OptionError("children", f"{len(self.children)} were given for {len(queries)} queries")
+        for child, query in zip(self.children, queries, strict=True):
+            if child not in query.domain or not query.is_marginal:
+                raise OptionError("children", f"{child!r} needs a marginal it is part of, not one of {query.clique}")
+
+    def candidates(self, queries: Sequence[Query]) -> int:
+        return len(queries)
+
+    def sensitivity(self, queries: Sequence[Query], neighbours: Neighbours) -> Fraction:
+        if neighbours.relation is Relation.ADD_REMOVE:
+            change = Fraction(2 * neighbours.max_rows)
+        elif neighbours.max_rows == 1 and neighbours.total:
+            change = min(Fraction(4), 3 + Fraction(2, neighbours.total))
+        else:
+            change = Fraction(4 * neighbours.max_rows)
+        # Rounding down to the lattice turns a change of c steps into at most ⌈c⌉.
+        return Fraction(math.ceil(2**LATTICE_BITS * change))
+
+    def scores(self, queries: Sequence[Query], truths: Sequence[Integers], estimates: Sequence[Numbers]) -> Integers:
+        scored = [_dependence(t, q.domain.axis[c]) for t, q, c in zip(truths, queries, self.children, strict=True)]
+        return np.array(scored, dtype=np.int64)
+
+    def pick(self, queries: Sequence[Query], place: int) -> Pick:
+        return Pick(place)
+
+
+@dataclass(frozen=True)
+class Payoff(Score):
+    """estimate − rounds·q(D), a candidate for each answer and, after all of them, for each complement [DualQuery].
+
+    The estimate of an answer is total·Σ q(x) over the records x of the rounds so far, and the complement of q counts
+    the rows that q does not: n − q(D), with the estimate rounds·total − estimate. One person moves an answer by at
+    most `largest_change`, and its complement by as much as that of 1 − q.
+
+    Attributes:
+        rounds: how many rounds there were.
+        total: the number of rows, public or paid for.
+    """
+
+    rounds: int
+    total: float
+    kind = "payoff"
+
+    def check(self, queries: Sequence[Query], estimates: Sequence[Numbers]) -> None:
+        _check(queries, estimates, factor=max(self.rounds, 1))
+        if not 1 <= self.rounds < 2**WEIGHT_BITS:
+            raise OptionError("rounds", f"from 1 to {2**WEIGHT_BITS - 1}; the first round needs no private look")
+        if not 0 <= self.total < 2.0**ROW_BITS:
+            raise OptionError("total", f"a number of rows from 0 to 2^{ROW_BITS}; got {self.total}")
+
+    def candidates(self, queries: Sequence[Query]) -> int:
+        return 2 * sum(query.rows for query in queries)
+
+    def sensitivity(self, queries: Sequence[Query], neighbours: Neighbours) -> Fraction:
+        change = max(_largest_change(queries, neighbours), *(_complement_change(q, neighbours) for q in queries))
+        return _steps(queries) * self.rounds * change
+
+    def scores(self, queries: Sequence[Query], truths: Sequence[Integers], estimates: Sequence[Numbers]) -> Integers:
+        *answers, rows = truths
+        bits = _bits(queries)
+        gaps = [_gap(self.rounds * t, e, bits).ravel() for t, e in zip(answers, estimates, strict=True)]
+        plain = -np.concatenate(gaps)
+        # −(rounds·(n − q(D)) − (rounds·total − estimate)) = −plain − rounds·(n − total).
+        beyond = self.rounds * (2**bits * int(rows) - round(2**bits * self.total))
+        return np.concatenate([plain, -plain - beyond])
+
+    def pick(self, queries: Sequence[Query], place: int) -> Pick:
+        answers = sum(query.rows for query in queries)
+        found = _cell(queries, place % answers)
+        return Pick(found.query, found.cell, is_complement=place >= answers)
+
+
+def _check(queries: Sequence[Query], estimates: Sequence[Numbers], factor: int = 1) -> None:
+    if not queries or len(estimates) != len(queries):
+        raise OptionError(
+            "estimates", f"{len(estimates)} were given for {len(queries)} queries; at least one is needed"
+        )
+    if _bits(queries) < 0:
+        raise OptionError("queries", "their entries are too large to be scored; use a lattice of fewer bits")
+    limit = factor * _magnitude(queries) * 2.0**ROW_BITS
+    for query, estimate in zip(queries, estimates, strict=True):
+        if estimate.shape != query.shape or estimate.dtype.kind not in "iuf":
+            raise OptionError("estimates", f"shape {estimate.shape} does not fit a query that gives {query.shape}")
+        if not float(np.abs(estimate).sum(dtype=np.float64)) <= limit:
+            raise OptionError("estimates", f"they must be finite and add up to at most {limit:.3g} in absolute value")
+
+
+def _magnitude(queries: Sequence[Query]) -> int:
+    """What one row adds to the absolute sum of a query's answers, at most."""
+    return max(1, *(math.ceil(sensitivity(query, Relation.ADD_REMOVE).l1) for query in queries))
+
+
+def _bits(queries: Sequence[Query]) -> int:
+    """How fine the lattice is: 2^−10 of a row, coarser where a row adds much. Truth and estimate need one bit more."""
+    return min(LATTICE_BITS, SCORE_BITS - ROW_BITS - WEIGHT_BITS - 1 - _magnitude(queries).bit_length())
+
+
+def _steps(queries: Sequence[Query]) -> int:
+    """How many lattice steps one row is."""
+    return 1 << _bits(queries)
+
+
+def _gap(truth: Integers, estimate: Numbers, bits: int) -> Integers:
+    """2^bits·(truth − estimate) with the estimate rounded."""
+    rounded = np.rint(np.ldexp(estimate.astype(np.float64), bits)).astype(np.int64)
+    return (truth << bits) - rounded
+
+
+def _largest_change(queries: Sequence[Query], neighbours: Neighbours) -> Fraction:
+    return max(largest_change(query, neighbours.relation, neighbours.max_rows) for query in queries)
+
+
+def _complement_change(query: Query, neighbours: Neighbours) -> Fraction:
+    """`largest_change` of 1 − q."""
+    low, high = entry_range(query)
+    if neighbours.relation is Relation.ADD_REMOVE:
+        return max(abs(1 - low), abs(1 - high)) * neighbours.max_rows
+    if neighbours.max_rows > 1:
+        low, high = min(low, Fraction(1)), max(high, Fraction(1))
+    return (high - low) * neighbours.max_rows
+
+
+def _cell(queries: Sequence[Query], place: int) -> Pick:
+    for number, query in enumerate(queries):
+        if place < query.rows:
+            return Pick(number, place)
+        place -= query.rows
+    raise IndexError(place)
+
+
+def _dependence(counts: Integers, axis: int) -> int:
+    """⌊2^bits·½‖c_XΠ − c_X·c_Πᵀ/n‖₁⌋, exactly."""
+    table = np.moveaxis(counts, axis, 0).reshape(counts.shape[axis], -1)
+    total = int(table.sum())
+    if total == 0:
+        return 0
+    # Σ|n·c − c_X·c_Π| is at most 2n², so int64 holds it below 2³¹ rows.
+    wide = table if total < 2**31 else table.astype(object)
+    apart = np.abs(total * wide - wide.sum(axis=1, keepdims=True) * wide.sum(axis=0, keepdims=True)).sum()
+    return (int(apart) << LATTICE_BITS) // (2 * total)

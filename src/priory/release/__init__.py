@@ -1,0 +1,5 @@
+"""Release: what is saved and shared."""
+
+from priory.release.release import Release
+
+__all__ = ["Release"]

@@ -1,0 +1,165 @@
+"""Archive: a zip of JSON and arrays with a checksum for every file; nothing in it is ever executed.
+
+The manifest names the format, its version, the sections with what they consist of, and the SHA-256 of each file; the
+zip's comment holds the SHA-256 of the manifest. Damage and careless edits are noticed. Somebody who edits a file and
+computes all checksums anew is not: that takes a signature, which is the business of whoever publishes the file.
+"""
+
+import hashlib
+import io
+import json
+import secrets
+import zipfile
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from priory.errors import ReleaseError
+
+FORMAT, VERSION = "priory release", 1
+MANIFEST = "manifest.json"
+# Larger archives are refused before anything is unpacked.
+MOST_FILES, MOST_BYTES, MOST_MANIFEST_BYTES = 100_000, 2**34, 2**26
+
+Files = Mapping[str, bytes]
+
+
+def write_archive(path: str | Path, sections: Mapping[str, Files], required: frozenset[str]) -> None:
+    """Write `sections`; the file appears whole or not at all, and the same release gives the same bytes.
+
+    Args:
+        path: where to.
+        sections: for each section, its files by name.
+        required: the sections that a reader must understand to use the release at all.
+    """
+    path = Path(path)
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    try:
+        draft.write_bytes(_packed(sections, required))
+        draft.replace(path)
+    except OSError as error:
+        raise ReleaseError(f"{path} cannot be written: {error.strerror}") from None
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def read_archive(path: str | Path, known: frozenset[str]) -> dict[str, dict[str, bytes]]:
+    """The sections of the archive at `path`, after every check.
+
+    Raises:
+        ReleaseError: it is missing, no release, newer than this version reads, damaged or changed.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            manifest = _checked_manifest(archive, known)
+            return _checked_sections(archive, manifest)
+    except FileNotFoundError:
+        raise ReleaseError(f"{path} does not exist") from None
+    except OSError as error:
+        raise ReleaseError(f"{path} cannot be read: {error.strerror or 'it is damaged'}") from None
+    except (
+        zipfile.BadZipFile,
+        zlib.error,
+        EOFError,
+        NotImplementedError,
+        RuntimeError,
+        ValueError,
+        KeyError,
+        TypeError,
+    ):
+        raise ReleaseError(f"{path} is not a release, or it is damaged") from None
+
+
+def json_bytes(value: object) -> bytes:
+    """JSON that is the same each time."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, indent=1).encode()
+
+
+def array_bytes(array: NDArray[Any]) -> bytes:
+    """The array in NumPy's own format, without pickle."""
+    buffer = io.BytesIO()
+    np.lib.format.write_array(buffer, np.asarray(array, order="C"), version=(1, 0), allow_pickle=False)
+    return buffer.getvalue()
+
+
+def array_of(data: bytes) -> NDArray[Any]:
+    """The array in `data`; numbers only.
+
+    Raises:
+        ValueError: it holds anything else.
+    """
+    buffer = io.BytesIO(data)
+    array: NDArray[Any] = np.lib.format.read_array(buffer, allow_pickle=False)
+    if array.dtype not in (np.dtype(np.int64), np.dtype(np.float64)) or buffer.read(1):
+        raise ValueError("an array of 64-bit numbers was expected")
+    return array
+
+
+def _packed(sections: Mapping[str, Files], required: frozenset[str]) -> bytes:
+    files = {f"{section}/{name}": data for section, parts in sections.items() for name, data in parts.items()}
+    manifest = json_bytes(
+        {
+            "format": FORMAT,
+            "version": VERSION,
+            "sections": {name: {"required": name in required} for name in sections},
+            "files": {name: {"size": len(data), "sha256": _digest(data)} for name, data in sorted(files.items())},
+        }
+    )
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in [(MANIFEST, manifest), *sorted(files.items())]:
+            # A fixed date: when a release was made is nobody's business.
+            info = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
+            info.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(info, data)
+        archive.comment = _digest(manifest).encode()
+    return buffer.getvalue()
+
+
+def _checked_manifest(archive: zipfile.ZipFile, known: frozenset[str]) -> dict[str, Any]:
+    names = archive.namelist()
+    if len(names) > MOST_FILES or len(set(names)) < len(names) or MANIFEST not in names:
+        raise ValueError("not the files of a release")
+    data = _read(archive, MANIFEST, MOST_MANIFEST_BYTES)
+    if archive.comment != _digest(data).encode():
+        raise ReleaseError("the manifest was changed after the release was written; ask for the original file")
+    manifest: dict[str, Any] = json.loads(data)
+    if manifest["format"] != FORMAT:
+        raise ValueError("another format")
+    if manifest["version"] > VERSION:
+        raise ReleaseError(
+            f"the release has format version {manifest['version']}; this priory reads up to {VERSION}: upgrade priory"
+        )
+    unknown = [name for name, section in manifest["sections"].items() if section["required"] and name not in known]
+    if unknown:
+        raise ReleaseError(f"the release needs sections {unknown} that this priory does not know: upgrade priory")
+    if set(names) != {MANIFEST, *manifest["files"]}:
+        raise ReleaseError("files were added to the release or taken away; ask for the original file")
+    return manifest
+
+
+def _checked_sections(archive: zipfile.ZipFile, manifest: dict[str, Any]) -> dict[str, dict[str, bytes]]:
+    if sum(entry["size"] for entry in manifest["files"].values()) > MOST_BYTES:
+        raise ReleaseError(f"the release would unpack to more than {MOST_BYTES:,} bytes")
+    sections: dict[str, dict[str, bytes]] = {name: {} for name in manifest["sections"]}
+    for name, entry in manifest["files"].items():
+        data = _read(archive, name, entry["size"])
+        if len(data) != entry["size"] or _digest(data) != entry["sha256"]:
+            raise ReleaseError(f"{name} was changed after the release was written; ask for the original file")
+        section, _, inner = name.partition("/")
+        sections[section][inner] = data
+    return sections
+
+
+def _read(archive: zipfile.ZipFile, name: str, limit: int) -> bytes:
+    """At most `limit` bytes and one more, whatever the file claims to unpack to."""
+    with archive.open(name) as file:
+        return file.read(limit + 1)
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

@@ -1,0 +1,138 @@
+"""Encoding: measurements and statements as JSON and arrays, and back."""
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from priory.domain import Domain
+from priory.privacy.budget import Budget, Currency
+from priory.privacy.measurement import Measurement
+from priory.privacy.noise import Gaussian, Laplace, Noise
+from priory.privacy.statement import Statement
+from priory.queries.parts import Identity, Matrix, Mean, Moments, Part, Point, Prefix, Range, Recode, Set, Total
+from priory.queries.query import Query
+from priory.queries.sensitivity import Relation
+from priory.release.archive import array_bytes, array_of
+
+Json = dict[str, Any]
+
+_PARTS: dict[str, tuple[type[Part], tuple[str, ...]]] = {
+    "identity": (Identity, ()),
+    "total": (Total, ()),
+    "point": (Point, ("code",)),
+    "set": (Set, ("codes",)),
+    "range": (Range, ("low", "high")),
+    "prefix": (Prefix, ()),
+    "recode": (Recode, ("targets",)),
+    "mean": (Mean, ("values",)),
+    "moments": (Moments, ("values", "k")),
+}
+_NAMES = {kind: name for name, (kind, _) in _PARTS.items()}
+_NOISES: dict[str, type[Noise]] = {noise.kind: noise for noise in (Laplace, Gaussian)}
+
+
+def encode_measurements(measurements: Sequence[Measurement]) -> tuple[list[Json], dict[str, bytes]]:
+    """A description of each, and the arrays they name."""
+    arrays: dict[str, bytes] = {}
+    described = []
+    for number, measurement in enumerate(measurements):
+        values = f"{number}.npy"
+        arrays[values] = array_bytes(_plain(measurement.values))
+        parts = [_encode_part(part, f"{number}.{i}.npy", arrays) for i, part in enumerate(measurement.query.parts)]
+        described.append(
+            {
+                "clique": list(measurement.query.clique),
+                "parts": parts,
+                "values": values,
+                "stddev": measurement.stddev,
+                "noise": None
+                if measurement.noise is None
+                else {"kind": measurement.noise.kind, "scale": str(measurement.noise.scale)},
+            }
+        )
+    return described, arrays
+
+
+def decode_measurements(
+    described: Sequence[Json], arrays: Mapping[str, bytes], domain: Domain
+) -> tuple[Measurement, ...]:
+    """The measurements again, checked."""
+    return tuple(_decode_measurement(each, arrays, domain) for each in described)
+
+
+def _decode_measurement(described: Json, arrays: Mapping[str, bytes], domain: Domain) -> Measurement:
+    parts = [_decode_part(part, arrays) for part in described["parts"]]
+    query = Query.product(domain, dict(zip(described["clique"], parts, strict=True)))
+    noise = described["noise"]
+    return Measurement.of(
+        query,
+        array_of(arrays[described["values"]]),
+        float(described["stddev"]),
+        None if noise is None else _NOISES[noise["kind"]](Fraction(noise["scale"])),
+    )
+
+
+def _encode_part(part: Part, name: str, arrays: dict[str, bytes]) -> Json:
+    if isinstance(part, Matrix):
+        arrays[name] = array_bytes(part.entries)
+        return {"part": "matrix", "entries": name}
+    kind = _NAMES[type(part)]
+    return {"part": kind} | {field: getattr(part, field) for field in _PARTS[kind][1]}
+
+
+def _decode_part(described: Json, arrays: Mapping[str, bytes]) -> Part:
+    if described["part"] == "matrix":
+        return Matrix(array_of(arrays[described["entries"]]))
+    kind, fields = _PARTS[described["part"]]
+    return kind(*(described[field] for field in fields))
+
+
+def _plain(values: Any) -> Any:  # noqa: ANN401 - an array of either kind
+    return values.astype(np.float64 if values.dtype.kind == "f" else np.int64)
+
+
+def encode_statement(statement: Statement) -> Json:
+    """Every field, fractions as text."""
+    budget = statement.budget
+    return {
+        "is_private": statement.is_private,
+        "words": list(statement.lines),
+        "mechanism": statement.mechanism,
+        "budget": {
+            "currency": budget.currency.value,
+            "amount": str(budget.amount),
+            "epsilon": None if budget.epsilon is None else str(budget.epsilon),
+            "delta": None if budget.delta is None else str(budget.delta),
+            "relation": budget.relation.value,
+            "max_rows": budget.max_rows,
+        },
+        "spent": str(statement.spent),
+        "unit": statement.unit,
+        "dataset": statement.dataset,
+        "ledger": statement.ledger,
+        "version": statement.version,
+    }
+
+
+def decode_statement(described: Json) -> Statement:
+    """The statement again."""
+    budget = described["budget"]
+    return Statement(
+        mechanism=described["mechanism"],
+        budget=Budget(
+            Currency(budget["currency"]),
+            Fraction(budget["amount"]),
+            Relation(budget["relation"]),
+            int(budget["max_rows"]),
+            None if budget["epsilon"] is None else Fraction(budget["epsilon"]),
+            None if budget["delta"] is None else Fraction(budget["delta"]),
+        ),
+        spent=Fraction(described["spent"]),
+        unit=described["unit"],
+        dataset=described["dataset"],
+        ledger=described["ledger"],
+        is_private=described["is_private"] is True,
+        version=described["version"],
+    )

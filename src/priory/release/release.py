@@ -1,0 +1,102 @@
+"""Release: measurements, schema and the privacy statement, as one file."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from priory.data.schema import Schema
+from priory.domain import Domain
+from priory.errors import PrioryError, ReleaseError
+from priory.privacy.measurement import Measurement
+from priory.privacy.statement import Statement
+from priory.release import archive, encoding
+
+_REQUIRED = frozenset({"statement", "domain", "measurements"})
+_KNOWN = _REQUIRED | {"schema"}
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """What a mechanism hands out; nothing in it needs protection any more.
+
+    Attributes:
+        domain: the attributes and their sizes.
+        measurements: the noisy answers.
+        statement: what is promised.
+        schema: what the codes mean, where there is a schema.
+        sections: further parts of the file, by name, each a mapping of file names to bytes. Sections that this
+            version does not know are carried along unread.
+    """
+
+    domain: Domain
+    measurements: tuple[Measurement, ...]
+    statement: Statement
+    schema: Schema | None = None
+    sections: Mapping[str, archive.Files] = field(default_factory=dict)
+
+    def with_schema(self, schema: Schema) -> "Release":
+        """The same release with the schema that its codes come from."""
+        if schema.domain != self.domain:
+            raise ReleaseError("the schema's attributes are not the release's")
+        return replace(self, schema=schema)
+
+    def with_section(self, name: str, files: archive.Files) -> "Release":
+        """The same release with a further optional section."""
+        if name in _KNOWN or not name.isidentifier():
+            raise ReleaseError(f"a section cannot be called {name!r}")
+        return replace(self, sections={**self.sections, name: dict(files)})
+
+    def save(self, path: str | Path) -> None:
+        """Write the release file."""
+        described, arrays = encoding.encode_measurements(self.measurements)
+        sections: dict[str, archive.Files] = {
+            "statement": {"statement.json": archive.json_bytes(encoding.encode_statement(self.statement))},
+            "domain": {
+                "domain.json": archive.json_bytes(
+                    {"attributes": list(self.domain.attributes), "shape": list(self.domain.shape)}
+                )
+            },
+            "measurements": {"measurements.json": archive.json_bytes(described), **arrays},
+            **self.sections,
+        }
+        if self.schema is not None:
+            sections["schema"] = {"schema.yaml": self.schema.dump().encode()}
+        archive.write_archive(path, sections, _REQUIRED)
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Release":
+        """Read a release file, checking every part of it.
+
+        Raises:
+            ReleaseError: it is missing, damaged, was changed, or is newer than this version reads.
+        """
+        sections = archive.read_archive(path, _KNOWN)
+        try:
+            return _decoded(sections)
+        except ReleaseError:
+            raise
+        except (PrioryError, KeyError, TypeError, ValueError, AttributeError, RecursionError, ZeroDivisionError):
+            raise ReleaseError(f"{path} is damaged: its parts do not fit together") from None
+
+    def __str__(self) -> str:
+        return f"{len(self.measurements)} measurements of {len(self.domain)} attributes\n{self.statement}"
+
+    def __repr__(self) -> str:
+        stamp = "" if self.statement.is_private else ", NOT PRIVATE"
+        return f"Release({self.statement.mechanism!r}, {self.statement.budget}{stamp})"
+
+
+def _decoded(sections: Mapping[str, archive.Files]) -> Release:
+    sizes = json.loads(sections["domain"]["domain.json"])
+    domain = Domain.of(dict(zip(sizes["attributes"], sizes["shape"], strict=True)))
+    measured = sections["measurements"]
+    release = Release(
+        domain=domain,
+        measurements=encoding.decode_measurements(json.loads(measured["measurements.json"]), measured, domain),
+        statement=encoding.decode_statement(json.loads(sections["statement"]["statement.json"])),
+        sections={name: files for name, files in sections.items() if name not in _KNOWN},
+    )
+    if "schema" not in sections:
+        return release
+    return release.with_schema(Schema.parse(sections["schema"]["schema.yaml"].decode()))
