@@ -63,9 +63,8 @@ def replayed(effort: Effort) -> Iterator[Finding]:
 def planted_mechanisms(effort: Effort) -> Iterator[Finding]:
     """Mechanisms with bugs; replay must complain about each."""
     for name, mechanism in PLANTED.items():
-        complaints = replay(_always(mechanism), min(effort.neighbours, 30))
-        figure = complaints[0] if complaints else "nothing noticed"
-        yield Finding(f"planted bug: {name}", figure, "a complaint", bool(complaints))
+        complaint = next(complaints_about(_always(mechanism), effort.neighbours), None)
+        yield Finding(f"planted bug: {name}", complaint or "nothing noticed", "a complaint", complaint is not None)
 
 
 def _always(mechanism: Mechanism) -> Callable[[Domain], Mechanism]:
@@ -74,13 +73,16 @@ def _always(mechanism: Mechanism) -> Callable[[Domain], Mechanism]:
 
 def replay(build: Callable[[Domain], Mechanism], count: int) -> list[str]:
     """What is wrong with a mechanism, in public words; nothing if it replays."""
-    complaints = []
+    return list(complaints_about(build, count))
+
+
+def complaints_about(build: Callable[[Domain], Mechanism], count: int) -> Iterator[str]:
+    """The same, as it is found."""
     with tempfile.TemporaryDirectory() as folder:
         for pair in neighbours(count, SEED):
             complaint = _replay_pair(build(SCHEMA.domain), pair, Path(folder))
             if complaint:
-                complaints.append(f"{complaint} ({pair.name})")
-    return complaints
+                yield f"{complaint} ({pair.name})"
 
 
 def _replay_pair(mechanism: Mechanism, pair: Neighbours, folder: Path) -> str | None:

@@ -7,7 +7,7 @@ from typing import Annotated, NoReturn
 import typer
 
 import priory
-from priory.cli import demo, schema
+from priory.cli import audit, demo, fit, privacy, schema
 from priory.errors import PrioryError
 
 INTERRUPTED = 130
@@ -21,6 +21,10 @@ app = typer.Typer(
 )
 app.command("demo")(demo.demo)
 app.add_typer(schema.app, name="schema")
+app.command("fit")(fit.fit)
+app.add_typer(privacy.ledger, name="ledger")
+app.command("explain")(privacy.explain)
+app.command("audit")(audit.audit)
 
 
 def _show_version(*, wanted: bool) -> None:

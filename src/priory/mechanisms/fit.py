@@ -67,12 +67,12 @@ def fit(
     )
     if budget.is_pure and not entry.is_pure:
         raise BudgetError(f"{entry.name} needs Gaussian noise, which a pure epsilon cannot pay for; give a delta")
-    if unit is not None:
-        schema.column(unit)
     text = schema.dump()
     if book is None:
         book = Ledger.in_memory(budget, dataset=schema.name, schema=text, person=unit)
     book.check(schema=text, person=unit)
+    if unit is not None:
+        schema.column(unit)
     with book.reserve(budget, entry.name) as reservation:
         source = open_source(data, schema, unit=unit, max_rows=budget.max_rows, key=book.secret)
         curator = Curator(reservation, source, randomness=randomness)

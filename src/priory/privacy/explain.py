@@ -59,6 +59,7 @@ def explain(budget: Budget) -> Explanation:
         f"{budget}, {budget.relation} neighbours" + _rows(budget),
         f"Whatever somebody knows already, a release can raise their belief that {_secret(budget)} by this much:",
         *(f"- from {_percent(belief.before)} to at most {_percent(belief.after)}" for belief in beliefs),
+        *_contents(budget, float(epsilon)),
         *_failure(delta),
         *_rho_lines(budget),
         f"Two releases at this price together cost {_doubled(budget)}; a ledger adds them up.",
@@ -86,8 +87,18 @@ def _guarantee(budget: Budget) -> tuple[Fraction, Fraction]:
 
 def _secret(budget: Budget) -> str:
     if budget.relation is Relation.ADD_REMOVE:
-        return "a person is in the table, or that their record says a certain thing,"
-    return "a person's record says a certain thing"
+        return "a person is in the table"
+    return "the record of a person in the table says a certain thing"
+
+
+def _contents(budget: Budget, epsilon: float) -> list[str]:
+    """Under add-remove two records of a person known to be in the table are two steps apart."""
+    if budget.relation is Relation.REPLACE_ONE:
+        return []
+    after = _percent(grown(0.5, 2 * epsilon))
+    return [
+        f"For somebody who knows that they are in it, belief in what their record says: from 50 % to at most {after}"
+    ]
 
 
 def _rows(budget: Budget) -> str:

@@ -1,0 +1,110 @@
+"""Privacy: the verbs about budgets and their book."""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table as RichTable
+
+from priory.cli.output import AsJson, say, show, write, write_json
+from priory.data.schema import Schema
+from priory.errors import OptionError
+from priory.privacy.budget import Budget
+from priory.privacy.explain import explain as explained
+from priory.privacy.ledger import Ledger, Terms, describe
+from priory.queries.sensitivity import Relation
+
+Epsilon = Annotated[str | None, typer.Option(help="What may be spent; pure without --delta.")]
+Delta = Annotated[str | None, typer.Option(help="The chance, at most, that epsilon does not hold.")]
+Rho = Annotated[str | None, typer.Option(help="What may be spent in zCDP, instead of epsilon.")]
+RelationName = Annotated[str, typer.Option(help="Which tables are neighbours: add-remove or replace-one.")]
+Unit = Annotated[str | None, typer.Option(help="The column that says which person a row is about.")]
+MaxRows = Annotated[int, typer.Option(help="With --unit, how many rows of one person count.")]
+
+ENTRY_KEYS = ("number", "mechanism", "state", "asked", "charged", "opened", "closed")
+
+ledger = typer.Typer(help="Make or show the book of what was spent on a data set.", no_args_is_help=True)
+
+
+def explain(
+    *,
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    rho: Rho = None,
+    relation: RelationName = Relation.ADD_REMOVE.value,
+    max_rows: MaxRows = 1,
+    as_json: AsJson = False,
+) -> None:
+    """Say what a budget means for one person."""
+    words = explained(Budget.of(epsilon=epsilon, delta=delta, rho=rho, relation=relation, max_rows=max_rows))
+    if not as_json:
+        write(str(words))
+        return
+    write_json(
+        {
+            "budget": str(words.budget),
+            "epsilon": words.epsilon,
+            "delta": words.delta,
+            "beliefs": [{"before": belief.before, "after": belief.after} for belief in words.beliefs],
+            "words": list(words.lines),
+        }
+    )
+
+
+@ledger.command("init")
+def init(
+    path: Annotated[Path, typer.Argument(help="The ledger file to make.")],
+    schema: Annotated[Path, typer.Option(help="The schema of the data set.")],
+    *,
+    dataset: Annotated[str | None, typer.Option(help="The data set's name; default: the schema's.")] = None,
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    rho: Rho = None,
+    relation: RelationName = Relation.ADD_REMOVE.value,
+    unit: Unit = None,
+    max_rows: MaxRows = 1,
+) -> None:
+    """Make the book of a data set. Its terms are fixed for good; a new version of the table keeps its book."""
+    described = Schema.load(schema)
+    if unit is not None:
+        described.column(unit)
+    total = Budget.of(epsilon=epsilon, delta=delta, rho=rho, relation=relation, max_rows=max_rows)
+    book = Ledger.create(path, Terms(dataset or described.name, described.dump(), total, unit))
+    say(f"Made {path} for {book.terms.dataset!r}: {total}, protecting {book.terms.unit}.")
+    say("Keep it beside the data and back it up; whoever loses it cannot know any more what was spent.")
+
+
+@ledger.command("show")
+def show_ledger(
+    path: Annotated[Path, typer.Argument(help="The ledger file.")],
+    *,
+    events: Annotated[bool, typer.Option("--events", help="Also what each run paid for.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show what was spent on what, when, by which mechanism, and what remains."""
+    book = describe(Ledger.open(path))
+    if as_json:
+        write_json(book)
+        return
+    for key in ("dataset", "unit", "relation", "total", "spent", "left"):
+        write(f"{key}: {book[key]}")
+    if "spent_epsilon" in book:
+        write(f"spent so far is ε = {book['spent_epsilon']} at δ = {book['delta']}")
+    table = RichTable(box=None, pad_edge=False)
+    for heading in ("#", "mechanism", "state", "asked", "charged", "opened (UTC)", "closed (UTC)"):
+        table.add_column(heading)
+    for entry in book["entries"]:
+        table.add_row(*(str(entry[key] or "") for key in ENTRY_KEYS))
+    show(table)
+    for entry in book["entries"] if events else []:
+        for event in entry["events"]:
+            write(f"{entry['number']}  {event['cost']}  {event['kind']}  {event['what']}")
+
+
+def check_output(path: Path) -> None:
+    """Refuse a file that exists or cannot be written, before anything is spent on what should go there."""
+    if path.exists():
+        raise OptionError("--output", f"{path} exists; remove it or choose another name")
+    if not path.absolute().parent.is_dir() or not os.access(path.absolute().parent, os.W_OK):
+        raise OptionError("--output", f"the folder of {path} does not exist or cannot be written to")

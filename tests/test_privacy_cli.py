@@ -1,0 +1,68 @@
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from priory.data.schema import Schema
+from priory.release import Release
+
+SCHEMA = Schema.coded({"age": 3, "sex": 2}, name="people")
+
+
+def priory(*arguments: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "priory", *map(str, arguments)], capture_output=True, text=True, check=False
+    )
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Path:
+    SCHEMA.save(tmp_path / "schema.yaml")
+    (tmp_path / "table.csv").write_text("age,sex\n" + "0,1\n2,0\n" * 20)
+    return tmp_path
+
+
+def test_a_release_is_made_from_schema_ledger_and_table(house: Path) -> None:
+    made = priory("ledger", "init", house / "a.ledger", "--schema", house / "schema.yaml", "--epsilon", 1)
+    assert made.returncode == 0
+    assert "protecting a row" in made.stderr
+    common = ("fit", house / "table.csv", "--schema", house / "schema.yaml", "--ledger", house / "a.ledger")
+    fitted = priory(*common, "--epsilon", "0.75", "-o", house / "a.priory", "--mechanism", "independent")
+    assert fitted.returncode == 0, fitted.stderr
+    assert "promise: ε = 0.75" in fitted.stdout
+    assert len(Release.load(house / "a.priory").measurements) == 2
+    refused = priory(*common, "--epsilon", "0.5", "-o", house / "b.priory")
+    assert refused.returncode == 7
+    assert "Nothing was looked at" in refused.stderr
+    assert not (house / "b.priory").exists()
+    again = priory(*common, "--epsilon", "0.25", "-o", house / "a.priory")
+    assert again.returncode == 2
+    nowhere = priory(*common, "--epsilon", "0.25", "-o", house / "no" / "a.priory")
+    assert nowhere.returncode == 2
+    shown = json.loads(priory("ledger", "show", house / "a.ledger", "--json").stdout)
+    assert (shown["spent"], shown["left"]) == ("ε = 0.75", "ε = 0.25")
+    assert [entry["state"] for entry in shown["entries"]] == ["spent"]
+    table = priory("ledger", "show", house / "a.ledger", "--events").stdout
+    assert "marginal of (age)" in table
+    assert "left: ε = 0.25" in table
+
+
+def test_a_budget_is_explained() -> None:
+    assert "from 50 % to at most 73.1 %" in priory("explain", "--epsilon", 1).stdout
+    data = json.loads(priory("explain", "--epsilon", 1, "--delta", "1e-6", "--json").stdout)
+    assert data["delta"] == 1e-6
+    assert priory("explain", "--epsilon", "nan").returncode == 2
+    assert priory("explain").returncode == 2
+
+
+def test_a_ledger_that_cannot_be_used_is_one_line_and_its_exit_code(house: Path) -> None:
+    missing = priory("ledger", "show", house / "no.ledger")
+    assert missing.returncode == 8
+    assert missing.stderr.count("\n") == 1
+    wrong = priory(
+        "ledger", "init", house / "a.ledger", "--schema", house / "schema.yaml", "--epsilon", 1, "--unit", "id"
+    )
+    assert wrong.returncode == 3
+    assert not (house / "a.ledger").exists()
