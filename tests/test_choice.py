@@ -120,6 +120,34 @@ def test_a_coin_on_the_boundary_is_settled_by_further_bits() -> None:
         assert choices._coins(np.array([2]), Fraction(2), _bits(words)).tolist() == [expected]
 
 
+def test_a_doubled_coin_on_the_boundary_is_settled_by_further_bits() -> None:
+    from decimal import Decimal, localcontext
+
+    with localcontext(prec=80):
+        boundary = int(Decimal(-1).exp() * 2**193)
+    for step, expected in [(-(2**10), True), (2**10, False), (-(2**70), True), (2**70, False)]:
+        drawn = boundary + step
+        words = [drawn >> 128, (drawn >> 64) % 2**64, drawn % 2**64]
+        assert choices._coin(Fraction(1), 1, _bits(words)) is expected
+
+
+@given(st.lists(st.integers(0, 2**61), min_size=1, max_size=20), st.fractions(Fraction(1, 1000), 10**9))
+def test_no_candidate_is_proposed_less_often_than_it_is_to_be_picked(behind: list[int], scale: Fraction) -> None:
+    from decimal import Decimal, localcontext
+
+    levels = choices._levels(np.array(behind), Fraction(float(scale)))
+    with localcontext(prec=60):
+        for gap, level in zip(behind, levels.tolist(), strict=True):
+            exact = Decimal(gap) / Decimal(float(scale)) / Decimal(2).ln()
+            assert level <= exact
+            assert level >= min(exact * (1 - Decimal(2) ** -30), Decimal(64)) - 1
+
+
+def test_large_uniform_numbers_reject_the_bits_that_are_too_large() -> None:
+    assert choices._below(2**70 + 1, _bits([2**64 - 1, 2**64 - 1, 5 << 57, 0])) == 5
+    assert choices._below(1, _bits([2**64 - 1, 1])) == 0
+
+
 def test_the_best_candidates_coin_always_falls_right() -> None:
     assert choices._coins(np.array([0]), Fraction(2), _bits([2**64 - 1])).tolist() == [True]
 

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priory.data.source import Source
-from priory.errors import DomainError, OptionError
-from priory.privacy.budget import Budget
-from priory.privacy.choice import choice_within
+from priory.errors import BudgetError, DomainError, OptionError
+from priory.privacy.budget import Budget, short
+from priory.privacy.choice import ChoiceKind, choice_within
 from priory.privacy.ledger import Event, Reservation
 from priory.privacy.measurement import Measurement
 from priory.privacy.noise import Integers, Noise, NoiseKind, noise_within
@@ -43,6 +43,7 @@ class Curator:
         self._source = source
         self._randomness: Randomness = OperatingSystem() if randomness is None else randomness
         self._kept: dict[Query, Integers] = {}
+        self._checked: set[Query] = set()
 
     def __repr__(self) -> str:
         return f"Curator({self.reservation!r}, {len(self.domain)} attributes)"
@@ -76,6 +77,22 @@ class Curator:
         """What is promised about a release made with this curator."""
         return Statement.of(self.reservation, mechanism, is_private=self._randomness.is_private)
 
+    def check(self, budget: Budget) -> None:
+        """Refuse a budget that is more than is left, for mechanisms that may end before they have spent it.
+
+        Raises:
+            BudgetError: it is. Nothing was looked at.
+        """
+        self._check_share(budget)
+        if budget.amount > self.left:
+            letter = budget.currency.letter
+            raise BudgetError(
+                f"{letter} = {short(budget.amount)} is asked for and {letter} = {short(self.left)} is left. "
+                "Nothing was looked at",
+                asked=budget.amount,
+                left=self.left,
+            )
+
     def answer(
         self, queries: Sequence[Query], shares: Sequence[Budget], *, noise: NoiseKind | None = None
     ) -> tuple[Measurement, ...]:
@@ -106,6 +123,7 @@ class Curator:
         *,
         allowed: NDArray[np.bool_] | None = None,
         draws: int = 1,
+        kind: ChoiceKind | None = None,
     ) -> tuple[Pick, ...]:
         """Pay, then pick candidates with high scores, `draws` of them independently; none of the scores is shown.
 
@@ -116,6 +134,7 @@ class Curator:
             share: what all the draws cost together.
             allowed: which candidates may be picked, one for each score; from public knowledge only.
             draws: how many to pick, each out of all.
+            kind: how to pick; the sharpest way unless told.
 
         Raises:
             BudgetError: the share is more than is left. Nothing was looked at.
@@ -128,7 +147,7 @@ class Curator:
             raise OptionError("draws", f"at least one; got {draws}")
         places = _allowed_places(score, queries, allowed)
         sensitivity_in_steps = score.sensitivity(queries, self._neighbours(score))
-        choice = choice_within(share.part(Fraction(1, draws)), sensitivity_in_steps)
+        choice = choice_within(share.part(Fraction(1, draws)), sensitivity_in_steps, kind)
         what = f"{score.kind} of {len(queries)} queries, {draws} picked"
         self.reservation.charge([Event(choice.kind, what, share.amount if sensitivity_in_steps else Fraction(0))])
         scores = score.scores(queries, self._scored_truths(queries, score), estimates)
@@ -141,12 +160,15 @@ class Curator:
         return Neighbours(self.relation, self.budget.max_rows, total)
 
     def _check_query(self, query: Query) -> None:
+        if query in self._checked:
+            return
         if self.domain.project(self.domain.checked(query.clique)) != query.domain:
             raise DomainError(f"a query over {query.clique} has sizes {query.domain.shape} unlike the data's")
         if not query.is_integer:
             raise OptionError("queries", "noise is added to integers; use query.on_lattice(bits) for real entries")
         if max(map(abs, entry_range(query))) > LARGEST_ENTRY:
             raise OptionError("queries", "an entry is above 2^30; use a lattice of fewer bits")
+        self._checked.add(query)
 
     def _check_share(self, share: Budget) -> None:
         mine = self.budget
