@@ -7,6 +7,8 @@ from typing import Protocol
 from priory.domain import Domain
 from priory.errors import OptionError
 from priory.mechanisms.independent import Independent
+from priory.mechanisms.pmw_pub import PMWPub
+from priory.model.bases import PublicRows
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
 from priory.release import Release
@@ -32,12 +34,14 @@ class Registered:
         summary: one line for people.
         build: the mechanism with its default settings, for a domain.
         is_pure: whether it can spend a pure budget.
+        upon: the mechanism with its default settings upon public rows, where it can use them.
     """
 
     name: str
     summary: str
     build: Callable[[Domain], Mechanism]
     is_pure: bool = True
+    upon: Callable[[PublicRows], Mechanism] | None = None
 
     @classmethod
     def of(cls, mechanism: Mechanism) -> "Registered":
@@ -47,7 +51,15 @@ class Registered:
 
 MECHANISMS: dict[str, Registered] = {
     entry.name: entry
-    for entry in (Registered("independent", "all one-way marginals, equally noisy", lambda _: Independent()),)
+    for entry in (
+        Registered("independent", "all one-way marginals, equally noisy", lambda _: Independent()),
+        Registered(
+            "pmw-pub",
+            "multiplicative weights over public rows, or over the whole domain",
+            lambda _: PMWPub(),
+            upon=lambda rows: PMWPub(public=rows),
+        ),
+    )
 }
 
 
