@@ -3,13 +3,14 @@
 import argparse
 from collections.abc import Callable
 
-from bench import engine, gpu, growth
+from bench import engine, gpu, growth, privacy
 
 # One line a benchmark: its name, and a function that prints its table.
 BENCHMARKS: dict[str, Callable[[bool], None]] = {
     "engine": engine.run,
     "growth": growth.run,
     "gpu": gpu.run,
+    "privacy": privacy.run,
 }
 
 

@@ -84,7 +84,7 @@ def _measured(torch: Any, case: Case, precision: Precision, bandwidth: float) ->
     torch.cuda.synchronize()
     first = time.perf_counter() - start
     there = torch.as_tensor(theta, device="cuda")
-    steps = program(planned, layout)
+    steps = program(planned, layout, scaled=True)
     width = 8 if precision == "float64" else 4
     every = (*steps.before, *steps.forward, *steps.back, *steps.after)
     on_device = _median(lambda: oracle.on_device(there))
@@ -94,7 +94,7 @@ def _measured(torch: Any, case: Case, precision: Precision, bandwidth: float) ->
         "ms": on_device,
         "with_transfers_ms": _median(lambda: oracle(theta)),
         "first_s": first,
-        "cpu_ms": _median(lambda: cpu(theta), least=3, seconds=1.0),
+        "cpu_ms": _median(lambda: cpu(theta), least=2, seconds=0.3, warm_up=0),
         "floor_ms": 1e3 * width * (2 * layout.size + sum(map(_cells_moved, every))) / bandwidth,
         "tflops": 2e-9 * sum(int(np.prod(step.shape)) for step in every if step.kind == MATMUL) / on_device,
         "kernels": len(every),
@@ -123,9 +123,9 @@ def _bandwidth(torch: Any) -> float:  # noqa: ANN401
     return 2 * 8 * cells / (1e-3 * _median(copy))
 
 
-def _median(call: Callable[[], object], *, least: int = 10, seconds: float = 0.5) -> float:
+def _median(call: Callable[[], object], *, least: int = 10, seconds: float = 0.5, warm_up: int = 2) -> float:
     times: list[float] = []
-    for _ in range(2):
+    for _ in range(warm_up):
         call()
     begun = time.perf_counter()
     while len(times) < least or (time.perf_counter() - begun < seconds and len(times) < 500):

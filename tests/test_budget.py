@@ -42,7 +42,9 @@ def test_a_part_of_an_approximate_budget_is_a_rho() -> None:
     assert budget.part("1/2") == Budget.zcdp(budget.amount / 2)
 
 
-@pytest.mark.parametrize("epsilon", [0, -1, float("nan"), float("inf"), "a lot", True, None, [1], "1/0", ""])
+@pytest.mark.parametrize(
+    "epsilon", [0, -1, float("nan"), float("inf"), "a lot", True, None, [1], "1/0", "", "1e-400", "1e400"]
+)
 def test_an_epsilon_that_is_no_positive_number_is_refused(epsilon: Any) -> None:
     with pytest.raises(OptionError, match="epsilon"):
         Budget.pure(epsilon)

@@ -1,6 +1,6 @@
 import itertools
 import math
-import os
+from decimal import Decimal, localcontext
 from fractions import Fraction
 
 import numpy as np
@@ -70,7 +70,7 @@ def test_opendp_picks_by_the_law_that_is_charged(choice: Choice) -> None:
 @pytest.mark.statistical
 @pytest.mark.parametrize("choice", BOTH)
 def test_our_own_picks_follow_the_law_that_is_charged(choice: Choice) -> None:
-    counts = np.bincount([choice._pick_many(SCORES, os.urandom) for _ in range(20_000)], minlength=len(SCORES))
+    counts = np.bincount([choice.pick_by_coins(SCORES) for _ in range(20_000)], minlength=len(SCORES))
     assert p_value(counts, exact_law(choice, SCORES)) > 1e-6
     assert p_value(counts, exact_law(type(choice)(choice.scale * Fraction(9, 10)), SCORES)) < 1e-6
 
@@ -100,6 +100,12 @@ def test_scores_nobody_can_move_are_picked_exactly(size: int) -> None:
         assert choice_within(budget, Fraction(0)).pick(scores) == size - 1
 
 
+@pytest.mark.parametrize("scale", [1e-300, 1e-9])
+def test_no_scale_is_so_small_that_a_warning_tells_of_the_scores(scale: float) -> None:
+    for kind in (NoisyMax, PermuteAndFlip):
+        assert kind(Fraction(scale)).pick(np.arange(20_000)) == 19_999
+
+
 @pytest.mark.parametrize("choice", BOTH)
 def test_a_far_better_candidate_is_always_picked(choice: Choice) -> None:
     for size in (5, 20_000):
@@ -110,8 +116,6 @@ def test_a_far_better_candidate_is_always_picked(choice: Choice) -> None:
 
 def test_a_coin_on_the_boundary_is_settled_by_further_bits() -> None:
     # exp(−1) in binary to 192 places; a draw just below it is true, just above is not.
-    from decimal import Decimal, localcontext
-
     with localcontext(prec=80):
         boundary = int(Decimal(-1).exp() * 2**192)
     for step, expected in [(-(2**10), True), (2**10, False), (-(2**70), True), (2**70, False)]:
@@ -120,41 +124,38 @@ def test_a_coin_on_the_boundary_is_settled_by_further_bits() -> None:
         assert choices._coins(np.array([2]), Fraction(2), _bits(words)).tolist() == [expected]
 
 
-def test_a_doubled_coin_on_the_boundary_is_settled_by_further_bits() -> None:
-    from decimal import Decimal, localcontext
-
-    with localcontext(prec=80):
-        boundary = int(Decimal(-1).exp() * 2**193)
-    for step, expected in [(-(2**10), True), (2**10, False), (-(2**70), True), (2**70, False)]:
-        drawn = boundary + step
-        words = [drawn >> 128, (drawn >> 64) % 2**64, drawn % 2**64]
-        assert choices._coin(Fraction(1), 1, _bits(words)) is expected
-
-
-@given(st.lists(st.integers(0, 2**61), min_size=1, max_size=20), st.fractions(Fraction(1, 1000), 10**9))
-def test_no_candidate_is_proposed_less_often_than_it_is_to_be_picked(behind: list[int], scale: Fraction) -> None:
-    from decimal import Decimal, localcontext
-
-    levels = choices._levels(np.array(behind), Fraction(float(scale)))
-    with localcontext(prec=60):
-        for gap, level in zip(behind, levels.tolist(), strict=True):
-            exact = Decimal(gap) / Decimal(float(scale)) / Decimal(2).ln()
-            assert level <= exact
-            assert level >= min(exact * (1 - Decimal(2) ** -30), Decimal(64)) - 1
-
-
-def test_large_uniform_numbers_reject_the_bits_that_are_too_large() -> None:
-    assert choices._below(2**70 + 1, _bits([2**64 - 1, 2**64 - 1, 5 << 57, 0])) == 5
-    assert choices._below(1, _bits([2**64 - 1, 1])) == 0
-
-
 def test_the_best_candidates_coin_always_falls_right() -> None:
     assert choices._coins(np.array([0]), Fraction(2), _bits([2**64 - 1])).tolist() == [True]
 
 
 def test_uniform_numbers_reject_the_bits_that_would_favour_small_ones() -> None:
-    assert choices._uniform(3, 2, _bits([2**64 - 1, 4, 5])).tolist() == [2, 1]
-    assert choices._uniform(2**63, 1, _bits([2**64 - 1])).tolist() == [2**63 - 1]
+    drawn = iter([b"\xff", b"\xfe"])
+    # 255 is the largest multiple of three that a byte holds, so only 0 … 254 may be used.
+    assert choices._below(3, lambda _: next(drawn)) == 254 % 3
+    assert choices._below(2**63, _bits([2**64 - 1])) == 2**63 - 1
+    assert choices._below(1, bytes) == 0
+
+
+@given(st.lists(st.integers(0, 10**6), min_size=1, max_size=50), st.fractions(Fraction(1, 100), 10**5))
+def test_no_weight_is_above_its_level(behind: list[int], scale: Fraction) -> None:
+    scale = Fraction(float(scale))
+    per_level = float(scale) * math.log(2) * (1 + 2.0**-40)
+    for place in behind:
+        level = int(min(place / per_level, choices._LEVELS))
+        with localcontext(prec=60):
+            log_weight = -Decimal(place) * Decimal(scale.denominator) / Decimal(scale.numerator)
+            assert log_weight <= -level * Decimal(2).ln()
+
+
+@pytest.mark.statistical
+def test_scores_spread_over_many_levels_follow_the_law() -> None:
+    scores = np.array([0, -3, -7, -12, -40, -3, -5000])
+    choice = NoisyMax(Fraction(2))
+    counts = np.bincount([choice.pick_by_coins(scores) for _ in range(20_000)], minlength=len(scores))
+    law = exact_law(choice, scores)
+    likely = law > 1e-3
+    assert counts[~likely].sum() <= 5
+    assert p_value(counts[likely], law[likely] / law[likely].sum()) > 1e-6
 
 
 def _bits(words: list[int]) -> Bits:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from houses import DOMAIN, Rows, curated, random_rows
 from priory.domain import Domain
-from priory.errors import BudgetError, DomainError, OptionError
+from priory.errors import BudgetError, DomainError, OptionError, SizeError
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
 from priory.privacy.ledger import Ledger
@@ -97,6 +97,7 @@ BAD_CALLS: list[Any] = [
     lambda c: c.answer([Query.marginal(Domain.of({"age": 5}), "age")], [HALF]),
     lambda c: c.answer([Query.product(DOMAIN, {"age": Mean([0.5, 1, 2, 3])})], [HALF]),
     lambda c: c.answer([Query.product(DOMAIN, {"age": Matrix([[2**31, 0, 0, 0]])})], [HALF]),
+    lambda c: c.answer([AGE], [HALF.worth(Fraction(0))]),
     lambda c: c.choose([], [], AbsoluteError(), HALF),
     lambda c: c.choose([AGE], [], AbsoluteError(), HALF),
     lambda c: c.choose([AGE], [np.zeros(3)], AbsoluteError(), HALF),
@@ -124,6 +125,16 @@ def test_bad_requests_cost_nothing_and_see_nothing(call: Any) -> None:
     with curated(HALF, source) as curator:
         with pytest.raises((OptionError, DomainError)):
             call(curator)
+        assert source.looks == 0
+        assert curator.left == HALF.amount
+
+
+def test_a_marginal_too_large_to_count_costs_nothing() -> None:
+    domain = Domain.of({"a": 10**5, "b": 10**5})
+    source = Rows(domain, [[0, 0]])
+    with curated(HALF, source) as curator:
+        with pytest.raises(SizeError):
+            curator.answer([Query.marginal(domain, ("a", "b"))], [HALF])
         assert source.looks == 0
         assert curator.left == HALF.amount
 

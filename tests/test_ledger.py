@@ -1,4 +1,5 @@
 import contextlib
+import copy
 import json
 import os
 import pickle
@@ -6,7 +7,7 @@ import resource
 import signal
 import sqlite3
 import stat
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from fractions import Fraction
 from multiprocessing import get_context
 from pathlib import Path
@@ -287,6 +288,16 @@ def test_a_changed_line_is_noticed_and_nothing_more_is_spent(book: Ledger, damag
             book.reserve(Budget.zcdp("1/100"), "test")
 
 
+def test_a_damaged_event_is_an_error_of_the_ledger(book: Ledger) -> None:
+    run(book, "1/8", "1/8")
+    connection = sqlite3.connect(book.path or "")
+    connection.execute("UPDATE events SET cost = 'much'")
+    connection.commit()
+    connection.close()
+    with pytest.raises(LedgerError, match="damaged"):
+        book.entries()
+
+
 def test_overwritten_bytes_are_an_error_and_never_more_budget(book: Ledger) -> None:
     assert book.path is not None
     for _ in range(20):
@@ -295,7 +306,9 @@ def test_overwritten_bytes_are_an_error_and_never_more_budget(book: Ledger) -> N
     for start in range(0, len(whole) - 64, 997):
         book.path.write_bytes(whole[:start] + b"\xa5" * 64 + whole[start + 64 :])
         try:
-            left = Ledger.open(book.path).left()
+            again = Ledger.open(book.path)
+            left = again.left()
+            again.entries()
         except LedgerError:
             continue
         assert left == Fraction(1, 10)
@@ -374,6 +387,48 @@ def test_two_processes_at_once_never_overspend(book: Ledger) -> None:
     assert paid == 50
     assert book.left() == 0
     assert [entry.number for entry in book.entries()] == list(range(1, 51))
+
+
+def test_a_forked_process_can_neither_spend_nor_settle_its_parents_reservation(book: Ledger) -> None:
+    with book.reserve(Budget.zcdp("1/4"), "test") as reservation:
+        reservation.charge([event("1/8")])
+        child = os.fork()
+        if child == 0:
+            try:
+                reservation.charge([event("1/8")])
+            except LedgerError:
+                reservation.__exit__(None, None, None)
+                os._exit(0)
+            os._exit(1)
+        assert os.waitpid(child, 0)[1] == 0
+        assert book.entries()[0].state is State.OPEN
+        reservation.charge([event("1/8")])
+    assert book.left() == Fraction(1, 4)
+
+
+def test_threads_together_never_pay_more_than_was_reserved() -> None:
+    book = Ledger.in_memory(TOTAL)
+    with book.reserve(TOTAL, "test") as reservation, ThreadPoolExecutor(8) as pool:
+
+        def pay(_: int) -> bool:
+            try:
+                reservation.charge([event("1/100")])
+            except BudgetError:
+                return False
+            return True
+
+        assert sum(pool.map(pay, range(200))) == 50
+        assert set(pool.map(lambda _: book.left(), range(20))) == {Fraction(0)}
+    assert book.left() == 0
+
+
+def test_a_reservation_is_not_copied_and_a_cost_is_not_negative(either: Ledger) -> None:
+    with either.reserve(Budget.zcdp("1/4"), "test") as reservation:
+        for copied in (copy.copy, copy.deepcopy, pickle.dumps):
+            with pytest.raises(TypeError, match="not copied"):
+                copied(reservation)
+        with pytest.raises(LedgerError, match="below 0"):
+            reservation.charge([event("-1/8")])
 
 
 @pytest.mark.parametrize("moment", ["before", "reserved", "looked", "settling"])

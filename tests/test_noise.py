@@ -92,7 +92,7 @@ def test_noise_keeps_shape_and_stays_whole(noise: Noise) -> None:
         assert (np.abs(noisy - 10**12) < 10**4).all()
 
 
-@pytest.mark.parametrize("scale", [Fraction(1, 60), Fraction(1, 10**6), Fraction(1, 10**15)])
+@pytest.mark.parametrize("scale", [Fraction(1, 60), Fraction(1, 10**6), Fraction(1e-300)])
 def test_hardly_any_noise_is_drawn_at_tiny_scales(scale: Fraction) -> None:
     for kind in (Laplace, Gaussian):
         assert not kind(scale).add(np.zeros(noises.TABLE_CELLS, dtype=np.int64)).any()

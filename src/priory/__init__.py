@@ -7,19 +7,31 @@ from priory.data.table import Table
 from priory.domain import Domain
 from priory.errors import PrioryError
 from priory.factor import Factor
+from priory.measure import measure
+from priory.mechanisms.fit import fit
+from priory.privacy.budget import Budget
+from priory.privacy.curator import Curator
+from priory.privacy.explain import explain
+from priory.privacy.ledger import Ledger
+from priory.privacy.measurement import Measurement
 from priory.queries.parts import Identity, Matrix, Mean, Moments, Part, Point, Prefix, Range, Recode, Set, Total
 from priory.queries.query import Query
 from priory.queries.sensitivity import Relation, Sensitivity, sensitivity
 from priory.queries.workload import Workload
+from priory.release import Release, load
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Budget",
+    "Curator",
     "Domain",
     "Factor",
     "Identity",
+    "Ledger",
     "Matrix",
     "Mean",
+    "Measurement",
     "Moments",
     "Part",
     "Point",
@@ -29,6 +41,7 @@ __all__ = [
     "Range",
     "Recode",
     "Relation",
+    "Release",
     "Schema",
     "Sensitivity",
     "Set",
@@ -36,6 +49,10 @@ __all__ = [
     "Table",
     "Total",
     "Workload",
+    "explain",
+    "fit",
+    "load",
+    "measure",
     "open_source",
     "sensitivity",
 ]

@@ -17,6 +17,8 @@ from priory.privacy.ledger import Event, Ledger, State, Terms
 
 TOTAL = Budget.zcdp(10)
 SEED = 5
+# Enough to fill a book, so that some plans are refused.
+PLANS_A_BOOK = 24
 # One plan in so many is killed at a random time; the others kill themselves at a chosen moment, or end by themselves.
 _MOMENTS = ("never", "never", "before", "reserved", "paid", "looked", "ending", "any", "any", "any")
 
@@ -65,7 +67,7 @@ def tallied(plans: int) -> Tally:
         while done < plans:
             book = Ledger.create(folder / f"{done}.ledger", Terms("audit", "", TOTAL))
             notes = folder / f"{done}.notes"
-            here = min(plans - done, 100)
+            here = min(plans - done, PLANS_A_BOOK)
             for start in range(0, here, 2):
                 pids = [_start(book, notes, chance.random()) for _ in range(min(2, here - start))]
                 killed += sum(_finish(*pid) for pid in pids)
@@ -79,7 +81,7 @@ def _start(book: Ledger, notes: Path, seed: float) -> tuple[int, float | None]:
     """Fork a plan; returns its process and when to kill it, if at a random time."""
     chance = random.Random(seed)  # noqa: S311 - as above
     moment = chance.choice(_MOMENTS)
-    delay = chance.uniform(0, 0.02) if moment == "any" else None
+    delay = chance.uniform(0, 0.008) if moment == "any" else None
     child = os.fork()
     if child:
         return child, delay

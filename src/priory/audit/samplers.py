@@ -1,17 +1,15 @@
 """Samplers: is the noise that is drawn the noise that is charged?"""
 
 import multiprocessing
-import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
 from priory.audit.findings import Effort, Finding
-from priory.privacy import noise as noises
 from priory.privacy.choice import Choice, NoisyMax, PermuteAndFlip
-from priory.privacy.noise import Gaussian, Integers, Laplace, Noise
+from priory.privacy.noise import TABLE_CELLS, Gaussian, Integers, Laplace, Noise
 
 SCALES = (Fraction(1), Fraction(1, 2), Fraction(3), Fraction(10), Fraction(57, 4), Fraction(100))
 # A right sampler falls below this once in a million tests.
@@ -22,11 +20,10 @@ _SCORES = np.array([0, 1, 3, 3, -2])
 
 def exactness(effort: Effort) -> Iterator[Finding]:
     """χ² of many draws against the exact probabilities, for OpenDP's samplers and for ours."""
-    paths: dict[str, Callable[[Noise, int], Integers]] = {"OpenDP": _opendp_draws, "our sampler": noises._draw}  # noqa: SLF001
+    zeros = np.zeros(effort.draws, dtype=np.int64)
     for kind in (Laplace, Gaussian):
-        for path, draw in paths.items():
-            noise_kinds = [kind(scale) for scale in SCALES[: effort.scales]]
-            worst = min(p_value(draw(noise, effort.draws), noise) for noise in noise_kinds)
+        for path, add in {"OpenDP": kind.add_by_opendp, "our sampler": kind.add_by_table}.items():
+            worst = min(p_value(add(noise, zeros), noise) for noise in map(kind, SCALES[: effort.scales]))
             yield Finding(
                 f"sampler exactness: {kind.kind}, {path}, {effort.scales} scales of {effort.draws:,} draws",
                 f"smallest p {worst:.2g}",
@@ -37,21 +34,13 @@ def exactness(effort: Effort) -> Iterator[Finding]:
 
 def selection_law(effort: Effort) -> Iterator[Finding]:
     """χ² of many picks against the law that each price belongs to."""
+    trials = effort.picks // 2
     for choice in (NoisyMax(Fraction(2)), PermuteAndFlip(Fraction(2))):
-        picks: dict[str, Callable[[], int]] = {
-            "OpenDP": lambda choice=choice: choice.pick(_SCORES),  # type: ignore[misc]
-            "our sampler": lambda choice=choice: choice._pick_many(_SCORES, os.urandom),  # type: ignore[misc]  # noqa: SLF001
-        }
-        for path, pick in picks.items():
-            trials = effort.picks // 2
-            counts = np.bincount([pick() for _ in range(trials)], minlength=len(_SCORES))
+        for path, pick in {"OpenDP": choice.pick_by_opendp, "our sampler": choice.pick_by_coins}.items():
+            counts = np.bincount([pick(_SCORES) for _ in range(trials)], minlength=len(_SCORES))
             p = chi_square(counts, selection_probabilities(choice, _SCORES) * trials)
-            yield Finding(
-                f"sampler exactness: {choice.kind}, {path}, {trials:,} picks",
-                f"p {p:.2g}",
-                f"≥ {LEAST_P:.0e}",
-                p >= LEAST_P,
-            )
+            test = f"sampler exactness: {choice.kind}, {path}, {trials:,} picks"
+            yield Finding(test, f"p {p:.2g}", f"≥ {LEAST_P:.0e}", p >= LEAST_P)
 
 
 def support(effort: Effort) -> Iterator[Finding]:
@@ -79,7 +68,7 @@ def forks(effort: Effort) -> Iterator[Finding]:  # noqa: ARG001
         yield Finding("forks: this system cannot fork", "-", "-", passed=True)
         return
     with multiprocessing.get_context("fork").Pool(WORKERS) as pool:
-        drawn = pool.map(_noise_of_a_worker, [50] * 2 * WORKERS + [noises.TABLE_CELLS] * 2 * WORKERS)
+        drawn = pool.map(_noise_of_a_worker, [50] * 2 * WORKERS + [TABLE_CELLS] * 2 * WORKERS)
     repeated = len(drawn) - len(set(drawn))
     yield Finding(f"forks: {WORKERS} workers", f"{repeated} noise vectors repeated", "0", repeated == 0)
 
@@ -120,11 +109,6 @@ def _mean_inverse(coins: NDArray[np.float64]) -> float:
     for coin in coins:
         law = np.convolve(law, [1 - coin, coin])
     return float((law / np.arange(1, len(law) + 1)).sum())
-
-
-def _opendp_draws(noise: Noise, size: int) -> Integers:
-    drawn = noises._opendp(noise.kind, float(noise.scale))([0] * size)  # noqa: SLF001
-    return np.array(drawn, dtype=np.int64)
 
 
 def _noise_of_a_worker(size: int) -> bytes:

@@ -1,5 +1,6 @@
 """Audit: the verb that tests the privacy claims."""
 
+import sys
 from typing import Annotated
 
 import typer
@@ -24,6 +25,8 @@ def audit(
             say(f"{finding.verdict}  {finding.test}")
         else:
             write(f"{finding.verdict}  {finding.test}: {finding.figure} (limit: {finding.limit})")
+        # The whole battery takes minutes; whoever reads it through a pipe wants to see it go on.
+        sys.stdout.flush()
     failed = [finding for finding in findings if not finding.passed]
     if as_json:
         write_json(

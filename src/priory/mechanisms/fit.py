@@ -39,7 +39,7 @@ def fit(
     read. An error before the first count costs nothing.
 
     Args:
-        data: the private table: a path, a frame, a DuckDB relation, or a source.
+        data: the private table: a path, a frame, a DuckDB relation, or a source (which then keeps `max_rows` itself).
         schema: what its columns are; a schema or the path of its file.
         epsilon: what may be spent, with `delta`; pure without it.
         delta: see `epsilon`.

@@ -44,7 +44,7 @@ class TorchContraction:
         self.device = device
         self.precision = precision
         self._cpu = Contraction(layout, plan)
-        self._program = program(plan, layout)
+        self._program = program(plan, layout, scaled=True)
         self._tables = _Tables(torch, self._program, device, getattr(torch, precision), _BOUNDS[precision])
         self._replay: Callable[[], None] | None = None
         self._log_cells = float(sum(np.log(plan.domain.shape[v]) for v in plan.order))
@@ -97,7 +97,7 @@ class _Tables:
         self.theta = torch.zeros(layout.size, dtype=dtype, device=device)
         self.buffer = torch.zeros(steps.size, dtype=dtype, device=device)
         self.buffer[steps.one] = 1.0
-        self.scales = torch.ones(len(steps.plan.bags), dtype=dtype, device=device)
+        self.scales = torch.ones(steps.scales, dtype=dtype, device=device)
         self.summary = torch.zeros(2, dtype=torch.float64, device=device)
         self.raw = self.buffer[steps.raw[0] : steps.raw[1]]
         self.owner = torch.repeat_interleave(torch.tensor(layout.sizes, dtype=torch.int64)).to(device)

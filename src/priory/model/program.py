@@ -18,6 +18,8 @@ from priory.model.plan import Bag, Plan
 
 MUL, SUM, COPY, NORM, DIV, MATMUL = range(6)
 Ints = tuple[int, ...]
+# Factors among which the cheapest pair to multiply is sought.
+_LOOKED_AT = 16
 
 
 class Ref(NamedTuple):
@@ -66,6 +68,7 @@ class Program:
         plan: what it carries out.
         layout: where the cliques lie at the start of the buffer.
         size: the cells of the buffer.
+        scales: how many numbers are divided out on the way.
         one: the cell that holds a one.
         raw: the first and last cell of the raw messages.
         messages: where each bag's raw message starts, in the order of the bags.
@@ -82,6 +85,7 @@ class Program:
     plan: Plan
     layout: Layout
     size: int
+    scales: int
     one: int
     raw: tuple[int, int]
     messages: Ints
@@ -95,9 +99,12 @@ class Program:
     most_leaves: int
 
 
-def program(plan: Plan, layout: Layout) -> Program:
-    """Write `plan` out for the cliques of `layout`, which are the plan's."""
-    return _Writer(plan, layout).written()
+def program(plan: Plan, layout: Layout, *, scaled: bool = False) -> Program:
+    """Write `plan` out for the cliques of `layout`, which are the plan's.
+
+    Where it is `scaled`, the tables of cut bags are divided by their maximum too: single precision needs that.
+    """
+    return _Writer(plan, layout, scaled=scaled).written()
 
 
 @dataclass(eq=False)
@@ -111,8 +118,10 @@ class _Node:
 
 
 class _Writer:
-    def __init__(self, plan: Plan, layout: Layout) -> None:
+    def __init__(self, plan: Plan, layout: Layout, *, scaled: bool) -> None:
         self.plan = plan
+        self.scaled = scaled
+        self.scales = len(plan.bags)
         self.layout = layout
         self.shape = plan.domain.shape
         self.end = layout.size + 1
@@ -140,6 +149,7 @@ class _Writer:
             plan=self.plan,
             layout=self.layout,
             size=self.end,
+            scales=self.scales,
             one=self.one.start,
             raw=self.raw_span,
             messages=tuple(ref.start for ref in self.raw),
@@ -165,14 +175,21 @@ class _Writer:
         return [found[i] for i in range(len(found))]
 
     def _nested(self) -> tuple[tuple[Step, ...], tuple[Step, ...]]:
+        """Steps that add nested potentials, small ones to each other first, and that read their marginals back."""
+        inside: dict[int, list[_Node]] = {}
+        for slot, home in zip(self.slots, self.plan.home, strict=True):
+            if home >= 0 and slot is not self.leaf_slots[home]:
+                inside.setdefault(home, []).append(_Node(slot))
         before: list[Step] = []
         after: list[Step] = []
-        for slot, home in zip(self.slots, self.plan.home, strict=True):
-            if home < 0 or slot is self.leaf_slots[home]:
-                continue
+        for home, nodes in inside.items():
             whole = self.leaf_slots[home]
-            before.append(self._walk(MUL, whole, whole, whole, slot))
-            after.append(self._walk(SUM if len(slot.axes) < len(whole.axes) else COPY, whole, slot, whole, None))
+            self.steps = before
+            merged = self._merged(nodes, self._cells(whole.axes))
+            for node in merged:
+                self.mul(whole, whole, node.ref)
+            self.steps = after
+            self.spread(whole, merged)
         return tuple(before), tuple(after)
 
     def _collect(self, place: int, bag: Bag) -> "_Dense | _Cut":
@@ -180,11 +197,17 @@ class _Writer:
         factors += [_Node(self.messages[i], child=i) for i in bag.children]
         written = _Dense(self, bag, factors) if bag.split is None else _Cut(self, bag, factors)
         self.sum(self.raw[place], written.top)
-        cells = self._cells(bag.separator)
-        self.steps.append(
-            Step(NORM, (cells,), self.messages[place].start, (1,), self.raw[place].start, (1,), place, (0,))
-        )
+        self._norm(self.messages[place], self.raw[place], place)
         return written
+
+    def _norm(self, out: Ref, raw: Ref, place: int) -> None:
+        self.steps.append(Step(NORM, (self._cells(raw.axes),), out.start, (1,), raw.start, (1,), place, (0,)))
+
+    def scale(self, table: Ref) -> None:
+        """Divide a table by its maximum, where the program is to be scaled."""
+        if self.scaled:
+            self._norm(table, table, self.scales)
+            self.scales += 1
 
     def ratio(self, place: int) -> Ref:
         """What the parent believes of the bag's separator, over what the bag sent."""
@@ -217,7 +240,9 @@ class _Writer:
         """Multiply pairs while their product stays smaller than the whole table."""
         nodes = self._same_merged(nodes, cells)
         while len(nodes) > 1:
-            pairs = combinations(range(len(nodes)), 2)
+            # The cheapest product is almost always one of two small tables, and looking at few keeps this linear.
+            nodes.sort(key=lambda node: self._cells(node.ref.axes))
+            pairs = combinations(range(min(len(nodes), _LOOKED_AT)), 2)
             union, i, j = min((self._cells({*nodes[i].ref.axes, *nodes[j].ref.axes}), i, j) for i, j in pairs)
             if union >= cells:
                 break
@@ -328,6 +353,8 @@ class _Cut:
         self.f, self.f_nodes = writer.multiplied(axes[0], shares[0], in_place=False)
         self.g, self.g_nodes = writer.multiplied(axes[1], shares[1], in_place=False)
         self.h, self.h_nodes = writer.multiplied(axes[2], shares[2], in_place=False)
+        for table in (self.f, self.g, self.h):
+            writer.scale(table)
         self.top = writer.new(axes[2])
         groups = (split.batch, split.left, split.summed, split.right)
         self.b, self.l, self.k, self.r = (writer.cells(group) for group in groups)

@@ -28,7 +28,7 @@ class Runner:
 
     def __init__(self, program: Program) -> None:
         self.buffer = np.zeros(program.size)
-        self.scales = np.ones(len(program.plan.bags))
+        self.scales = np.ones(program.scales)
         self._steps = (program.forward, (*program.back, *program.after))
         self._nested = [bound(step, self.buffer)[1:] for step in program.before]
         self._calls = [[bound(step, self.buffer) for step in steps] for steps in self._steps]

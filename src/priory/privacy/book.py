@@ -215,7 +215,9 @@ def read_rows(connection: sqlite3.Connection, secret: bytes) -> list[Row]:
     Raises:
         LedgerError: one is missing or was changed.
     """
-    rows = connection.execute("SELECT * FROM reservations ORDER BY number").fetchall()
+    rows = connection.execute(
+        "SELECT number, mechanism, asked, charged, state, opened, closed, seal FROM reservations ORDER BY number"
+    ).fetchall()
     if [row[0] for row in rows] != list(range(1, len(rows) + 1)):
         raise _damaged()
     if not all(_is_sealed(secret, row[:-1], row[-1]) for row in rows):
@@ -224,6 +226,22 @@ def read_rows(connection: sqlite3.Connection, secret: bytes) -> list[Row]:
         Row(number, mechanism, asked, charged, State(state), opened, closed)
         for number, mechanism, asked, charged, state, opened, closed, _ in rows
     ]
+
+
+def read_events(connection: sqlite3.Connection) -> dict[int, list[Event]]:
+    """What each line paid for.
+
+    Raises:
+        LedgerError: a cost is no number.
+    """
+    paid: dict[int, list[Event]] = {}
+    found = connection.execute("SELECT reservation, kind, what, cost FROM events ORDER BY reservation, number")
+    for reservation, kind, what, cost in found:
+        try:
+            paid.setdefault(reservation, []).append(Event(kind, what, Fraction(cost)))
+        except (ValueError, TypeError, ZeroDivisionError):
+            raise _damaged() from None
+    return paid
 
 
 def _terms_text(terms: Terms) -> str:

@@ -1,6 +1,5 @@
 """Budget: what may be spent, in which currency, and about whom."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -12,6 +11,9 @@ from priory.privacy import accounting
 from priory.queries.sensitivity import Relation
 
 Number = int | float | str | Decimal | Fraction
+
+# Beyond these no float comes near the number any more, and no budget is meant.
+SMALLEST, LARGEST = Fraction(1, 10**300), Fraction(10**300)
 
 
 class Currency(StrEnum):
@@ -162,9 +164,11 @@ def positive(name: str, value: Number) -> Fraction:
     number = exact(name, value)
     if number <= 0:
         raise OptionError(name, f"a number above 0 is needed; got {value}")
+    if not SMALLEST <= number <= LARGEST:
+        raise OptionError(name, f"a number from {float(SMALLEST):.0e} to {float(LARGEST):.0e} is needed; got {value}")
     return number
 
 
 def short(value: Fraction) -> str:
     """A few digits for people; the exact fraction is what is added up."""
-    return f"{float(value):.6g}" if value == 0 or math.isfinite(float(value)) else str(value)
+    return f"{float(value):.6g}"

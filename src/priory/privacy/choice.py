@@ -4,11 +4,11 @@ Up to ten thousand candidates go to OpenDP. More go to two exact samplers of our
 
 - permute-and-flip accepts candidate i with probability exp((s_i − s_max)/scale), in a random order. The first one
   accepted is a uniformly random one of all that would be, so all coins can be flipped at once.
-- the exponential mechanism picks i with probability ∝ exp(s_i/scale): propose candidates again and again, each with
-  probability ∝ 2^−j_i for a whole number j_i, and take the first whose coin, of probability
-  2^j_i·exp((s_i − s_max)/scale), falls right. With the largest j_i that allows, that is at least every other one.
+- the exponential mechanism picks i with probability ∝ w_i = exp((s_i − s_max)/scale). Give each candidate a level k_i
+  with w_i ≤ 2^−k_i, which is nearly equal; propose a level by its number of candidates times 2^−k, in whole numbers,
+  and a candidate of it uniformly; accept with probability w_i·2^k_i, or propose anew. It takes about two proposals.
 
-A coin compares sixty-four random bits with the probability in floats, and where the two are within 2⁻⁴⁶ it is decided
+A coin compares sixty-four random bits with the probability in floats, and where the two are within 2⁻⁴⁰ it is decided
 with as many digits and further bits as it takes. Nothing is rounded.
 """
 
@@ -36,11 +36,11 @@ ChoiceKind = Literal["noisy-max", "permute-and-flip"]
 
 # Beyond this many candidates OpenDP takes longer than the samplers here.
 MOST_FOR_OPENDP = 10_000
-# Floats further apart than this are in the right order: the one of exp(−x) is wrong by at most e⁻ˣ(x + 1)·2⁻⁵², the
-# one of the draw by at most 2⁻⁵³.
-_DOUBT = 2.0**-46
-# Candidates whose chance is below 2^−64 of the best one's are proposed together.
-_DEEPEST = 64
+# Floats further apart than this are in the right order: the one of exp(k·log 2 − x), which is at most about 1, is wrong
+# by less than 2⁻⁴² for k up to 256, and the one of the draw by at most 2⁻⁵³.
+_DOUBT = 2.0**-40
+# Candidates whose weight is below 2^−256 share the last level: they are proposed almost never.
+_LEVELS = 256
 
 
 @dataclass(frozen=True)
@@ -63,8 +63,8 @@ class Choice(ABC):
         """What one pick costs: ε where `is_pure`, else ρ."""
 
     @abstractmethod
-    def _pick_many(self, scores: Integers, bits: Bits) -> int:
-        """A pick by the samplers of this module."""
+    def pick_by_coins(self, scores: Integers, bits: Bits = os.urandom) -> int:
+        """A pick by the sampler of this module; `bits(n)` gives n random bytes."""
 
     def pick(self, scores: Integers) -> int:
         """The place of the candidate picked, with randomness from the operating system."""
@@ -72,8 +72,10 @@ class Choice(ABC):
             raise TypeError(f"a choice is made among int64 scores, at least one; got {scores.dtype} {scores.shape}")
         if self.scale == 0:
             return int(scores.argmax())
-        if scores.size > MOST_FOR_OPENDP:
-            return self._pick_many(scores, os.urandom)
+        return self.pick_by_opendp(scores) if scores.size <= MOST_FOR_OPENDP else self.pick_by_coins(scores)
+
+    def pick_by_opendp(self, scores: Integers) -> int:
+        """A pick by OpenDP."""
         return int(_opendp(self.kind, float(self.scale))(scores.tolist()))
 
 
@@ -87,18 +89,21 @@ class NoisyMax(Choice):
         epsilon = self.epsilon(sensitivity)
         return epsilon if is_pure else epsilon**2 / 8
 
-    def _pick_many(self, scores: Integers, bits: Bits) -> int:
+    def pick_by_coins(self, scores: Integers, bits: Bits = os.urandom) -> int:
         behind = scores.max() - scores
-        levels = _levels(behind, self.scale)
-        counts = np.bincount(levels, minlength=_DEEPEST + 1).tolist()
-        ends = list(itertools.accumulate(count << (_DEEPEST - level) for level, count in enumerate(counts)))
+        # A little below behind/(scale·log 2), so that rounding never lifts a weight above its level.
+        per_level = float(self.scale) * math.log(2) * (1 + 2.0**-40)
+        # A warning about an overflow would depend on private scores; infinity is right here.
+        with np.errstate(over="ignore"):
+            levels = np.minimum(behind / per_level, _LEVELS).astype(np.int64)
+        sizes = [size << (_LEVELS - level) for level, size in enumerate(np.bincount(levels).tolist())]
+        ends = list(itertools.accumulate(sizes))
         while True:
-            drawn = _below(ends[-1], bits)
-            level = bisect.bisect_right(ends, drawn)
-            place = (drawn - (ends[level - 1] if level else 0)) >> (_DEEPEST - level)
-            candidate = int(np.flatnonzero(levels == level)[place])
-            if _coin(int(behind[candidate]) / self.scale, level, bits):
-                return candidate
+            level = bisect.bisect_right(ends, _below(ends[-1], bits))
+            members = np.flatnonzero(levels == level)
+            proposed = members[_below(members.size, bits)]
+            if _coins(behind[[proposed]], self.scale, bits, level=level)[0]:
+                return int(proposed)
 
 
 class PermuteAndFlip(Choice):
@@ -111,9 +116,9 @@ class PermuteAndFlip(Choice):
         epsilon = self.epsilon(sensitivity)
         return epsilon if is_pure else rho_of_pure(epsilon)
 
-    def _pick_many(self, scores: Integers, bits: Bits) -> int:
+    def pick_by_coins(self, scores: Integers, bits: Bits = os.urandom) -> int:
         accepted = np.flatnonzero(_coins(scores.max() - scores, self.scale, bits))
-        return int(accepted[_uniform(accepted.size, 1, bits)[0]])
+        return int(accepted[_below(accepted.size, bits)])
 
 
 def choice_within(share: Budget, sensitivity: Fraction, kind: ChoiceKind | None = None) -> Choice:
@@ -140,61 +145,36 @@ def _opendp(kind: str, scale: float) -> Callable[[list[int]], int]:
     return dp.m.make_noisy_max(vectors, dp.linf_distance(T="i64"), measure, scale=scale)
 
 
-def _uniform(below: int, size: int, bits: Bits) -> Integers:
-    """`size` independent, exactly uniform integers from 0 to `below` − 1."""
-    # Numbers from the largest multiple of `below` on would favour small remainders: they are drawn again.
-    limit = np.uint64(2**64 - 2**64 % below - 1)
-    words = np.frombuffer(bits(8 * size), dtype="<u8").copy()
-    while (again := np.flatnonzero(words > limit)).size:
-        words[again] = np.frombuffer(bits(8 * again.size), dtype="<u8")
-    return (words % np.uint64(below)).astype(np.int64)
-
-
 def _below(limit: int, bits: Bits) -> int:
-    """An exactly uniform integer from 0 to `limit` − 1, however large."""
-    length = limit.bit_length()
-    # Whole words, of which the surplus bits are dropped; at most every other number is too large.
-    size = 8 * -(-length // 64)
-    while (drawn := int.from_bytes(bits(size), "little") >> (8 * size - length)) >= limit:
+    """An exactly uniform whole number from 0 to `limit` − 1."""
+    size = (limit.bit_length() + 7) // 8
+    # Numbers from the largest multiple of `limit` on would favour small remainders: they are drawn again.
+    most = 256**size - 256**size % limit
+    while (drawn := int.from_bytes(bits(size), "little")) >= most:
         pass
-    return drawn
+    return drawn % limit
 
 
-def _levels(behind: Integers, scale: Fraction) -> NDArray[np.int64]:
-    """The largest j, up to a limit, with exp(−behind/scale) ≤ 2^−j; or one less where floats cannot tell."""
-    exact = behind / (float(scale) * math.log(2))
-    # A share of 2^−40 less is more than all the roundings: what comes out is never too large.
-    return np.minimum(exact * (1 - 2.0**-40), _DEEPEST).astype(np.int64)
-
-
-def _coin(exponent: Fraction, level: int, bits: Bits) -> bool:
-    """A coin that is true with probability 2^level·exp(−exponent), exactly."""
-    word = int.from_bytes(bits(8), "little")
-    chance = math.exp(level * math.log(2) - float(exponent))
-    if exponent == 0 or abs(word * 2.0**-64 - chance) >= _DOUBT:
-        return exponent == 0 or word * 2.0**-64 < chance
-    return _settle(word, exponent, bits, level)
-
-
-def _coins(behind: Integers, scale: Fraction, bits: Bits) -> NDArray[np.bool_]:
-    """Independent coins that are true with probability exp(−behind/scale), exactly."""
+def _coins(behind: Integers, scale: Fraction, bits: Bits, level: int = 0) -> NDArray[np.bool_]:
+    """Independent coins that are true with probability exp(−behind/scale)·2^level, exactly."""
     words = np.frombuffer(bits(8 * behind.size), dtype="<u8")
     drawn = words * 2.0**-64
-    chance = np.exp(-(behind / float(scale)))
+    with np.errstate(over="ignore", under="ignore"):
+        chance = np.exp(level * math.log(2) - behind / float(scale))
     coins: NDArray[np.bool_] = (drawn < chance) | (behind == 0)
     for i in np.flatnonzero((np.abs(drawn - chance) < _DOUBT) & (behind > 0)):
-        coins[i] = _settle(int(words[i]), int(behind[i]) / scale, bits)
+        coins[i] = _settle(int(words[i]), int(behind[i]) / scale, level, bits)
     return coins
 
 
-def _settle(word: int, exponent: Fraction, bits: Bits, level: int = 0) -> bool:
-    """Whether the number whose bits begin with `word` is below 2^level·exp(−exponent)."""
+def _settle(word: int, exponent: Fraction, level: int, bits: Bits) -> bool:
+    """Whether the number whose bits begin with `word` is below exp(−exponent)·2^level."""
     drawn, places = word, 64
     while True:
         drawn, places = (drawn << 64) | int.from_bytes(bits(8), "little"), places + 64
         with decimal.localcontext(decimal.Context(prec=places, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)):
-            chance = (-Decimal(exponent.numerator) / Decimal(exponent.denominator)).exp()
+            chance = (-Decimal(exponent.numerator) / Decimal(exponent.denominator)).exp() * 2**level
             # `places` decimal digits are far more than `places` bits, so the error is less than a unit of the draw.
-            gap = int(chance * (1 << (places + level))) - drawn
+            gap = int(chance * (1 << places)) - drawn
         if abs(gap) > 2:
             return gap > 0

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from priory.data.source import Source
+from priory.data.source import Source, checked_cliques
 from priory.errors import BudgetError, DomainError, OptionError
 from priory.privacy.budget import Budget, short
 from priory.privacy.choice import ChoiceKind, choice_within
@@ -103,8 +103,8 @@ class Curator:
         """
         if len(shares) != len(queries):
             raise OptionError("shares", f"{len(shares)} were given for {len(queries)} queries")
-        for query, share in zip(queries, shares, strict=True):
-            self._check_query(query)
+        self._check_queries(queries)
+        for share in shares:
             self._check_share(share)
         requests = [self._request(query, share, noise) for query, share in zip(queries, shares, strict=True)]
         self.reservation.charge([request.event for request in requests])
@@ -139,8 +139,7 @@ class Curator:
         Raises:
             BudgetError: the share is more than is left. Nothing was looked at.
         """
-        for query in queries:
-            self._check_query(query)
+        self._check_queries(queries)
         self._check_share(share)
         score.check(queries, estimates)
         if draws < 1:
@@ -159,19 +158,27 @@ class Curator:
         total = self.public_total if isinstance(score, Dependence) else None
         return Neighbours(self.relation, self.budget.max_rows, total)
 
+    def _check_queries(self, queries: Sequence[Query]) -> None:
+        """Everything that could go wrong with them later, for later something is paid."""
+        # A workload is asked about in every round, and checked in the first.
+        new = [query for query in dict.fromkeys(queries) if query not in self._checked]
+        for query in new:
+            self._check_query(query)
+        checked_cliques(self.domain, list(dict.fromkeys(query.clique for query in new)))
+        self._checked.update(new)
+
     def _check_query(self, query: Query) -> None:
-        if query in self._checked:
-            return
         if self.domain.project(self.domain.checked(query.clique)) != query.domain:
             raise DomainError(f"a query over {query.clique} has sizes {query.domain.shape} unlike the data's")
         if not query.is_integer:
             raise OptionError("queries", "noise is added to integers; use query.on_lattice(bits) for real entries")
         if max(map(abs, entry_range(query))) > LARGEST_ENTRY:
             raise OptionError("queries", "an entry is above 2^30; use a lattice of fewer bits")
-        self._checked.add(query)
 
     def _check_share(self, share: Budget) -> None:
         mine = self.budget
+        if share.amount <= 0:
+            raise OptionError("share", f"something above 0 must be paid; got {share}")
         if (share.is_pure, share.relation, share.max_rows) != (mine.is_pure, mine.relation, mine.max_rows):
             raise OptionError(
                 "share", f"{share} is no part of this run's budget, {mine}; use budget.split or budget.part"

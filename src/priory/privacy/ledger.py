@@ -9,6 +9,7 @@ import hashlib
 import os
 import secrets
 import sqlite3
+import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -29,6 +30,7 @@ from priory.privacy.book import (
     check_terms,
     connect,
     now,
+    read_events,
     read_rows,
     read_terms,
     write_new,
@@ -49,6 +51,8 @@ class Ledger:
     def __init__(self, path: Path | None, memory: sqlite3.Connection | None = None) -> None:
         self.path = path
         self._memory = memory
+        # One connection in memory cannot hold two transactions; files are locked by SQLite.
+        self._lock = threading.RLock()
         with self._transaction() as connection:
             self.terms, self._secret = read_terms(connection)
             read_rows(connection, self._secret)
@@ -136,11 +140,7 @@ class Ledger:
         """Every line of the book, in order."""
         with self._transaction() as connection:
             rows = read_rows(connection, self._secret)
-            paid: dict[int, list[Event]] = {}
-            for reservation, kind, what, cost in connection.execute(
-                "SELECT reservation, kind, what, cost FROM events ORDER BY reservation, number"
-            ):
-                paid.setdefault(reservation, []).append(Event(kind, what, Fraction(cost)))
+            paid = read_events(connection)
         return tuple(row.entry(tuple(paid.get(row.number, ()))) for row in rows)
 
     def price(self, budget: Budget) -> Fraction:
@@ -209,22 +209,23 @@ class Ledger:
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        """All or nothing, on the disk when it ends, one process at a time."""
-        try:
-            connection = self._memory or connect(self.path or Path())
-        except sqlite3.Error as error:
-            raise LedgerError(f"{self.path} cannot be opened: {_reason(error)}. Nothing was spent") from None
-        try:
-            connection.execute("BEGIN IMMEDIATE")
-            yield connection
-            connection.execute("COMMIT")
-        except sqlite3.Error as error:
-            raise LedgerError(f"{self.path or 'the ledger'} cannot be used: {_reason(error)}") from None
-        finally:
-            if connection.in_transaction:
-                connection.rollback()
-            if self._memory is None:
-                connection.close()
+        """All or nothing, on the disk when it ends, one process and one thread at a time."""
+        with self._lock:
+            try:
+                connection = self._memory or connect(self.path or Path())
+            except sqlite3.Error as error:
+                raise LedgerError(f"{self.path} cannot be opened: {_reason(error)}. Nothing was spent") from None
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+                yield connection
+                connection.execute("COMMIT")
+            except sqlite3.Error as error:
+                raise LedgerError(f"{self.path or 'the ledger'} cannot be used: {_reason(error)}") from None
+            finally:
+                if connection.in_transaction:
+                    connection.rollback()
+                if self._memory is None:
+                    connection.close()
 
 
 class Reservation:
@@ -245,9 +246,14 @@ class Reservation:
         self.spent = Fraction(0)
         self.events: list[Event] = []
         self._stage = "unused"
+        self._process = os.getpid()
+        self._lock = threading.Lock()
 
     def __repr__(self) -> str:
         return f"Reservation({self.number} of {self.ledger!r}, {self.budget}, {self._stage})"
+
+    def __reduce__(self) -> str:
+        raise TypeError("a reservation is not copied: each copy could spend it")
 
     @property
     def left(self) -> Fraction:
@@ -261,21 +267,24 @@ class Reservation:
             BudgetError: they cost more than is left. Nothing was paid.
             LedgerError: the reservation is not in use.
         """
-        if self._stage != "in use":
-            raise LedgerError(
-                f"reservation {self.number} is {self._stage}; a reservation pays only inside its own `with`"
-            )
+        if self._stage != "in use" or self._process != os.getpid():
+            # A forked process holds a copy, and both could spend it.
+            stage = self._stage if self._process == os.getpid() else "another process's"
+            raise LedgerError(f"reservation {self.number} is {stage}; a reservation pays only inside its own `with`")
+        if any(event.cost < 0 for event in events):
+            raise LedgerError("a cost is never below 0")
         asked = sum((event.cost for event in events), Fraction(0))
-        if asked > self.left:
-            letter = self.budget.currency.letter
-            raise BudgetError(
-                f"the run asks for {letter} = {short(asked)} more and {letter} = {short(self.left)} is left of "
-                f"its own {letter} = {short(self.budget.amount)}. This was not looked at",
-                asked=asked,
-                left=self.left,
-            )
-        self.spent += asked
-        self.events += events
+        with self._lock:
+            if asked > self.left:
+                letter = self.budget.currency.letter
+                raise BudgetError(
+                    f"the run asks for {letter} = {short(asked)} more and {letter} = {short(self.left)} is left of "
+                    f"its own {letter} = {short(self.budget.amount)}. This was not looked at",
+                    asked=asked,
+                    left=self.left,
+                )
+            self.spent += asked
+            self.events += events
 
     def __enter__(self) -> Self:
         if self._stage != "unused":
@@ -287,6 +296,8 @@ class Reservation:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._stage = "settled"
+        if self._process != os.getpid():
+            return
         try:
             self._settle(is_normal=kind is None)
         except LedgerError as trouble:

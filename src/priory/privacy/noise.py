@@ -77,10 +77,17 @@ class Noise(ABC):
             raise TypeError(f"noise is added to int64 answers; got {values.dtype}")
         if self.scale == 0 or values.size == 0:
             return values.copy()
-        if TABLE_CELLS <= values.size >= self.reach <= TABLE_LENGTH:
-            return values + _draw(self, values.size).reshape(values.shape)
+        is_worth_a_table = TABLE_CELLS <= values.size >= self.reach <= TABLE_LENGTH
+        return self.add_by_table(values) if is_worth_a_table else self.add_by_opendp(values)
+
+    def add_by_opendp(self, values: Integers) -> Integers:
+        """The same, by OpenDP."""
         noisy = _opendp(self.kind, float(self.scale))(values.ravel().tolist())
         return np.array(noisy, dtype=np.int64).reshape(values.shape)
+
+    def add_by_table(self, values: Integers) -> Integers:
+        """The same, by the sampler of this module."""
+        return values + _draw(self, values.size).reshape(values.shape)
 
 
 class Laplace(Noise):
@@ -128,8 +135,11 @@ class Gaussian(Noise):
     def variance(self) -> float:
         """The exact variance, a little under scale² where the scale is small."""
         sigma = float(self.scale)
-        if sigma > 4 or sigma == 0:
+        if sigma > 4:
             return sigma**2
+        if sigma < 0.03:
+            # 2·exp(−1/2σ²), which no double can hold.
+            return 0.0
         k = np.arange(-60, 61)
         weights = np.exp(-(k**2) / (2 * sigma**2))
         return float((k**2 * weights).sum() / weights.sum())

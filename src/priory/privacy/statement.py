@@ -35,7 +35,7 @@ class Statement:
     @classmethod
     def of(cls, reservation: Reservation, mechanism: str, *, is_private: bool) -> "Statement":
         """The statement of a run that is paid by `reservation`, as far as it has come."""
-        from priory import __version__
+        from importlib.metadata import version
 
         ledger = reservation.ledger
         return cls(
@@ -46,7 +46,7 @@ class Statement:
             dataset=ledger.terms.dataset,
             ledger="memory" if ledger.path is None else "file",
             is_private=is_private,
-            version=__version__,
+            version=version("priory"),
         )
 
     @property

@@ -48,7 +48,7 @@ class Sensitivity:
     l2_squared: Fraction
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=65_536)
 def sensitivity(query: Query, relation: Relation, max_rows: int = 1) -> Sensitivity:
     """The sensitivity of `query` when one person has at most `max_rows` records.
 
@@ -80,7 +80,7 @@ def sensitivity(query: Query, relation: Relation, max_rows: int = 1) -> Sensitiv
     )
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=65_536)
 def largest_change(query: Query, relation: Relation, max_rows: int = 1) -> Fraction:
     """How far one person can move any single answer of `query`; exact for one row, an upper bound for more.
 

@@ -1,5 +1,5 @@
 """Release: what is saved and shared."""
 
-from priory.release.release import Release
+from priory.release.release import Release, load
 
-__all__ = ["Release"]
+__all__ = ["Release", "load"]

@@ -8,7 +8,6 @@ computes all checksums anew is not: that takes a signature, which is the busines
 import hashlib
 import io
 import json
-import secrets
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -18,7 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from priory.errors import ReleaseError
+from priory.data.writing import written_whole
+from priory.errors import DataError, ReleaseError
 
 FORMAT, VERSION = "priory release", 1
 MANIFEST = "manifest.json"
@@ -36,15 +36,11 @@ def write_archive(path: str | Path, sections: Mapping[str, Files], required: fro
         sections: for each section, its files by name.
         required: the sections that a reader must understand to use the release at all.
     """
-    path = Path(path)
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
-        draft.write_bytes(_packed(sections, required))
-        draft.replace(path)
-    except OSError as error:
-        raise ReleaseError(f"{path} cannot be written: {error.strerror}") from None
-    finally:
-        draft.unlink(missing_ok=True)
+        with written_whole(path) as draft:
+            draft.write_bytes(_packed(sections, required))
+    except DataError as error:
+        raise ReleaseError(str(error)) from None
 
 
 def read_archive(path: str | Path, known: frozenset[str]) -> dict[str, dict[str, bytes]]:

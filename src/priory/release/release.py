@@ -120,6 +120,11 @@ class Release:
         return f"Release({self.statement.mechanism!r}, {self.statement.budget}{stamp})"
 
 
+def load(path: str | Path) -> Release:
+    """Read a release file; see `Release.load`."""
+    return Release.load(path)
+
+
 def _decoded(sections: Mapping[str, archive.Files]) -> Release:
     sizes = json.loads(sections["domain"]["domain.json"])
     domain = Domain.of(dict(zip(sizes["attributes"], sizes["shape"], strict=True)))
