@@ -11,6 +11,7 @@ from priory.data.source import Source, checked_cliques
 from priory.errors import BudgetError, DomainError, OptionError
 from priory.privacy.budget import Budget, short
 from priory.privacy.choice import ChoiceKind, choice_within
+from priory.privacy.functionals import Functional, NoisyNumber
 from priory.privacy.ledger import Event, Reservation
 from priory.privacy.measurement import Measurement
 from priory.privacy.noise import Integers, Noise, NoiseKind, noise_within
@@ -19,7 +20,7 @@ from priory.privacy.scores import Dependence, Neighbours, Payoff, Pick, Score
 from priory.privacy.statement import Statement
 from priory.queries.parts import Numbers
 from priory.queries.query import Query
-from priory.queries.sensitivity import Relation, entry_range, sensitivity
+from priory.queries.sensitivity import Relation, Sensitivity, entry_range, sensitivity
 
 # Answers must fit 62 bits for tables of up to 2^32 rows.
 LARGEST_ENTRY = 2**30
@@ -153,6 +154,23 @@ class Curator:
         candidates = scores if places is None else scores[places]
         picked = [self._randomness.pick(candidates, choice) for _ in range(draws)]
         return tuple(score.pick(queries, i if places is None else int(places[i])) for i in picked)
+
+    def number(self, functional: Functional, share: Budget) -> NoisyNumber:
+        """Pay, then release one number about the whole table, with noise.
+
+        Raises:
+            BudgetError: the share is more than is left. Nothing was looked at.
+        """
+        self._check_queries(functional.queries)
+        self._check_share(share)
+        neighbours = Neighbours(self.relation, self.budget.max_rows, None)
+        functional.check(neighbours)
+        steps = functional.sensitivity(neighbours)
+        noise = noise_within(share, Sensitivity(steps, steps**2))
+        self.reservation.charge([Event(noise.kind, functional.kind, share.amount if steps else Fraction(0))])
+        truth = np.array([functional.value(self._truths(functional.queries))], dtype=np.int64)
+        scale = 2.0**-functional.bits
+        return NoisyNumber(scale * int(self._noisy([truth], [noise])[0][0]), scale * noise.stddev, noise)
 
     def _neighbours(self, score: Score) -> Neighbours:
         total = self.public_total if isinstance(score, Dependence) else None
