@@ -121,4 +121,5 @@ class MixtureError(Functional):
         shares = [truth.ravel() / total for truth in truths]
         # Half of the tolerance is for the solver; the floats that turn it into rows need far less than the other half.
         found = best_mixture(self.cells, shares, self.start, float(TOLERANCE) / (2 * total))
-        return int(math.floor(found.upper * total * 2**self.bits))
+        steps: int = math.floor(found.upper * total * 2**self.bits)
+        return steps

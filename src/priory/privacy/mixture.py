@@ -1,7 +1,7 @@
 """Mixture: how well reweighed rows can answer a workload at best, as a linear programme with a certificate.
 
 f = min over weights μ of rows of max over cells q of |q(μ) − q(D)|. Only cells that matter become constraints: solve
-with some, add the ones that the solution misses most, again. Every solution gives an upper bound, its own largest error.
+with some, add the ones that the solution misses most, again. Every solution gives an upper bound, its largest error.
 Its dual gives a lower one that owes nothing to the solver: for multipliers λ ≥ 0 that add up to 1 and signs s,
 f ≥ min over rows x of Σ λ_i s_i [x in cell i] − Σ λ_i s_i q_i(D), which is evaluated as it stands.
 """
