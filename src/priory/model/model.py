@@ -12,6 +12,7 @@ from priory.domain import Clique, Domain
 from priory.errors import DomainError, OptionError
 from priory.factor import Array, Factor
 from priory.model.bases import Base, Shifted, check_mass, checked_codes
+from priory.model.diagnostics import Diagnostics
 from priory.model.layout import Layout, Values, potentials_of
 from priory.model.sampling import Chance, Codes, Method, checked_count
 from priory.model.tilted import Oracle, Potentials, Tilted, merged
@@ -31,11 +32,13 @@ class Model(Base):
         base: b.
         potentials: θ_C for each clique C.
         total: how many records the model stands for.
+        diagnostics: how it was estimated, where it was.
     """
 
     base: Base
     potentials: Potentials
     total: float = 1.0
+    diagnostics: Diagnostics | None = None
 
     @classmethod
     def of(cls, base: Base, potentials: Mapping[Any, Values], total: float = 1.0) -> "Model":

@@ -1,0 +1,153 @@
+"""Loss: how badly marginals explain the evidence, with the gradient on every clique."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+
+from priory.domain import Clique, Domain
+from priory.errors import DomainError, OptionError
+from priory.estimate.evidence import Evidence
+from priory.factor import Array, Factor
+from priory.model.layout import Layout, Values
+from priory.queries.parts import Identity, Part
+from priory.queries.query import Query
+
+Gradients = Mapping[Clique, Values]
+
+
+class Loss(Protocol):
+    """A convex function of the marginals, which are counts and lie one after the other in a layout."""
+
+    @property
+    def layout(self) -> Layout:
+        """The cliques whose marginals it reads."""
+
+    def __call__(self, marginals: Array) -> tuple[float, Array]:
+        """Its value, and its gradient (a subgradient where it has a kink)."""
+
+    @property
+    def is_smooth(self) -> bool:
+        """Whether it has a gradient everywhere, so that line searches and acceleration are sound."""
+
+    @property
+    def lipschitz(self) -> float:
+        """A bound on how fast the gradient changes: ‖∇L(μ) − ∇L(ν)‖ ≤ K‖μ − ν‖."""
+
+
+@dataclass(frozen=True, eq=False)
+class L2:
+    """½ Σ ((Qμ − y)/σ)², the likelihood of Gaussian noise [Private-PGM, McKenna et al. 2019, §3].
+
+    Attributes:
+        evidence: Q, y and σ.
+    """
+
+    evidence: Evidence
+
+    @property
+    def layout(self) -> Layout:
+        return self.evidence.layout
+
+    @property
+    def is_smooth(self) -> bool:
+        return True
+
+    def __call__(self, marginals: Array) -> tuple[float, Array]:
+        excess = (self.evidence.predicted(marginals) - self.evidence.values) / self.evidence.stddevs
+        return 0.5 * float(excess @ excess), self.evidence.adjoint(excess / self.evidence.stddevs)
+
+    @cached_property
+    def lipschitz(self) -> float:
+        """The sum over queries of λ_max(QᵀQ)/σ²: queries on one clique, or on overlapping ones, add up at worst."""
+        least = [float(self.evidence.stddevs[place].min()) for place in self.evidence.places]
+        return sum(top_eigenvalue(q) / s**2 for q, s in zip(self.evidence.queries, least, strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class L1:
+    """Σ |Qμ − y|/σ, up to a factor the likelihood of Laplace noise [Private-PGM, McKenna et al. 2019, §3].
+
+    Attributes:
+        evidence: Q, y and σ.
+    """
+
+    evidence: Evidence
+
+    @property
+    def layout(self) -> Layout:
+        return self.evidence.layout
+
+    @property
+    def is_smooth(self) -> bool:
+        return False
+
+    def __call__(self, marginals: Array) -> tuple[float, Array]:
+        excess = (self.evidence.predicted(marginals) - self.evidence.values) / self.evidence.stddevs
+        return float(np.abs(excess).sum()), self.evidence.adjoint(np.sign(excess) / self.evidence.stddevs)
+
+    @property
+    def lipschitz(self) -> float:
+        return np.inf
+
+
+@dataclass(frozen=True, eq=False)
+class CustomLoss:
+    """Any convex loss, given as a function of the marginals [Private-PGM, McKenna et al. 2019, Appendix C].
+
+    Attributes:
+        layout: the cliques whose marginals it reads.
+        function: marginals, as counts, to (value, gradient on each clique).
+        is_smooth: whether it has a gradient everywhere.
+        lipschitz: how fast its gradient changes, which the accelerated solver needs; ∞ where it is not known.
+    """
+
+    layout: Layout
+    function: Callable[[Mapping[Clique, Factor]], tuple[float, Gradients]]
+    is_smooth: bool = True
+    lipschitz: float = np.inf
+
+    @classmethod
+    def of(
+        cls,
+        domain: Domain,
+        cliques: Iterable[str | Iterable[str]],
+        function: Callable[[Mapping[Clique, Factor]], tuple[float, Gradients]],
+        *,
+        is_smooth: bool = True,
+        lipschitz: float = np.inf,
+    ) -> "CustomLoss":
+        """Build a loss on `cliques` of `domain`, checking them."""
+        if not lipschitz > 0:
+            raise OptionError("lipschitz", f"a positive number; got {lipschitz}")
+        return cls(Layout.of(domain, cliques), function, is_smooth, lipschitz)
+
+    def __call__(self, marginals: Array) -> tuple[float, Array]:
+        value, gradients = self.function(self.layout.unpack(marginals))
+        gradient = self.layout.pack(gradients)
+        if not (np.isfinite(value) and np.isfinite(gradient).all()):
+            raise DomainError("the loss or its gradient is not finite")
+        return float(value), gradient
+
+
+def loss_of(loss: str | Loss, evidence: Evidence) -> Loss:
+    """The loss meant by "l2", "l1" or a loss of one's own."""
+    if not isinstance(loss, str):
+        return loss
+    if loss not in ("l2", "l1"):
+        raise OptionError("loss", f"'l2', 'l1' or a loss of one's own; got {loss!r}")
+    return L2(evidence) if loss == "l2" else L1(evidence)
+
+
+def top_eigenvalue(query: Query) -> float:
+    """λ_max(QᵀQ): eigenvalues of a Kronecker product are products, so the largest is too."""
+    tops = [_top_singular_value(part, size) ** 2 for part, size in zip(query.parts, query.domain.shape, strict=True)]
+    return float(np.prod(tops))
+
+
+def _top_singular_value(part: Part, size: int) -> float:
+    if isinstance(part, Identity):
+        return 1.0
+    return float(np.linalg.norm(part.matrix(size).astype(np.float64), ord=2))

@@ -1,0 +1,78 @@
+"""Recovery: the potentials whose marginals are given ones."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from priory.estimate.lbfgs import minimised
+from priory.estimate.problem import Problem
+from priory.factor import Array
+from priory.model.contract import Contraction
+from priory.model.layout import Layout
+from priory.model.plan import Plan
+
+# A potential this low stands for a cell without mass.
+_EMPTY = -60.0
+
+
+@dataclass(frozen=True, eq=False)
+class Recovered:
+    """Potentials and how well they do.
+
+    Attributes:
+        theta: the potentials.
+        residual: the largest difference between their marginals and the wanted ones, as a share of the total.
+        calls: how many times the oracle was called.
+    """
+
+    theta: Array
+    residual: float
+    calls: int
+
+
+def recovered(problem: Problem, marginals: Array) -> Recovered:
+    """The potentials of consistent `marginals`, in closed form where that exists, else fitted.
+
+    A closed form exists for the uniform base when every bag of the plan is a measured clique: then
+    θ_C = log μ_C − log μ_S, with S what the bag shares with its parent.
+    """
+    plan = getattr(problem.oracle, "plan", None) if isinstance(problem.oracle, Contraction) else None
+    theta = None if plan is None else _closed_form(problem.loss.layout, plan, marginals / problem.total)
+    calls = 1
+    if theta is None:
+        found = _fitted(problem, marginals / problem.total)
+        theta, calls = found
+    residual = float(np.abs(problem.oracle(theta)[1] - marginals / problem.total).max(initial=0.0))
+    return Recovered(theta, residual, calls)
+
+
+def _closed_form(layout: Layout, plan: Plan, shares: Array) -> Array | None:
+    tables = layout.unpack(shares)
+    whole = {frozenset(clique): clique for clique in layout.cliques}
+    theta = {clique: np.zeros(shape) for clique, shape in zip(layout.cliques, layout.shapes, strict=True)}
+    for bag in plan.bags:
+        clique = whole.get(frozenset(plan.attributes_of(bag)))
+        if clique is None:
+            return None
+        kept = tuple(plan.domain.attributes[i] for i in bag.separator)
+        below = tables[clique].project(tuple(name for name in clique if name in kept))
+        theta[clique] = _log(tables[clique].values) - _log(below.expand(tables[clique].domain).values)
+    return layout.pack(list(theta.values()))
+
+
+def _log(shares: Array) -> Array:
+    with np.errstate(divide="ignore"):
+        return np.maximum(np.log(shares), _EMPTY)
+
+
+def _fitted(problem: Problem, shares: Array) -> tuple[Array, int]:
+    """The maximum of ⟨θ, μ⟩ − log Z(θ), which is reached where the marginals are μ."""
+    scale = np.sqrt(np.maximum(shares, 1e-12))
+
+    def objective(scaled: Array) -> tuple[float, Array]:
+        theta = scaled / scale
+        log_z, found = problem.oracle(theta)
+        return log_z - float(theta @ shares), (found - shares) / scale
+
+    found = minimised(objective, np.zeros(len(shares)), goal=1e-16, iterations=2000, limit=-_EMPTY * scale)
+    return found.x / scale, found.calls

@@ -1,0 +1,83 @@
+"""Total: how many records the measurements say there are."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from priory.errors import OptionError
+from priory.estimate.evidence import Evidence
+from priory.factor import Array
+from priory.queries.parts import Identity, Part
+from priory.queries.query import Query
+
+# A solution of Aᵀv = 1 counts as one when it misses by no more than this.
+_EXACT = 1e-8
+
+
+@dataclass(frozen=True, eq=False)
+class TotalEstimate:
+    """The total as a linear function of the answers: weights · y, at least 1.
+
+    Attributes:
+        weights: one for each answer.
+        stddev: the standard deviation of the estimate.
+    """
+
+    weights: Array
+    stddev: float
+
+    def __call__(self, values: Array) -> float:
+        """The total that these answers give."""
+        return max(1.0, float(self.weights @ values))
+
+
+def total_of(evidence: Evidence) -> TotalEstimate:
+    """The least-variance unbiased total, from every query whose row space holds the ones vector.
+
+    Each such query gives vᵀy with Qᵀv = 1 and variance Σ v²σ²; they are weighted by the inverse of that
+    [Private-PGM, McKenna et al. 2019, Appendix E.1].
+
+    Raises:
+        OptionError: no measurement determines the total.
+    """
+    weights = np.zeros(evidence.size)
+    precision = 0.0
+    for query, place in zip(evidence.queries, evidence.places, strict=True):
+        solution = _ones_solution(query)
+        if solution is not None:
+            certainty = 1 / float(np.sum((solution * evidence.stddevs[place]) ** 2))
+            weights[place] = certainty * solution
+            precision += certainty
+    if precision == 0:
+        raise OptionError("total", "no measurement determines the number of records; measure a marginal or give total=")
+    return TotalEstimate(weights / precision, float(precision**-0.5))
+
+
+def _ones_solution(query: Query) -> Array | None:
+    """The shortest v with Qᵀv = 1, part by part: ones are a Kronecker product of ones."""
+    solution: Array = np.ones(1)
+    for part, size in zip(query.parts, query.domain.shape, strict=True):
+        own = _part_solution(part, size)
+        if own is None:
+            return None
+        solution = np.asarray(np.kron(solution, own), dtype=np.float64)
+    return solution
+
+
+def _part_solution(part: Part, size: int) -> Array | None:
+    if isinstance(part, Identity):
+        return np.ones(size)
+    transposed = part.matrix(size).astype(np.float64).T
+    solution: Array = np.asarray(np.linalg.lstsq(transposed, np.ones(size), rcond=None)[0], dtype=np.float64)
+    return solution if np.abs(transposed @ solution - 1).max() < _EXACT else None
+
+
+def checked_total(total: float | None) -> float | None:
+    """Check a total given by the caller.
+
+    Raises:
+        OptionError: it is not a finite number above 0.
+    """
+    if total is not None and not (isinstance(total, int | float | np.number) and 0 < total < np.inf):
+        raise OptionError("total", f"the number of records is finite and above 0; got {total!r}")
+    return None if total is None else float(total)

@@ -1,0 +1,84 @@
+"""Diagnostics: how a model was found, as plain data that travels with it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from priory.errors import MissingExtra
+from priory.factor import Array
+from priory.queries.query import Query
+
+
+@dataclass(frozen=True)
+class PathPoint:
+    """One model on the way from the base to the estimate.
+
+    Attributes:
+        level: which round of evidence, from coarse to fine, it belongs to; from 0.
+        step: the step within that round.
+        calls: how many times the oracle had been called by then.
+        loss: the loss on that round's evidence.
+        discrepancy: the mean square of (Qμ − y)/σ; about 1 where the fit is as far from y as the truth is.
+        error: the estimated mean square of (Qμ − truth)/σ; NaN where it was not estimated.
+        is_chosen: whether the next round, or the answer, started from here.
+    """
+
+    level: int
+    step: int
+    calls: int
+    loss: float
+    discrepancy: float
+    error: float
+    is_chosen: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Diagnostics:
+    """How an estimate was reached.
+
+    Attributes:
+        solver: which solver.
+        stop: "fission" or "converged".
+        reason: why it stopped, in a sentence.
+        has_converged: whether it stopped because it was meant to, rather than for lack of steps.
+        path: the points it passed, coarse evidence first.
+        estimated_error: the estimated root mean square error of the measured answers, in standard deviations of their
+            noise; NaN where it was not estimated.
+        oracle_calls: how many calls of the oracle it took.
+        total_stddev: the standard deviation of the estimated total; 0 where the total was given.
+        notes: what a careful reader should know, in sentences.
+        multipliers: for each measured query, two arrays from which a later estimate can start: those of the fit and
+            those of its noisier twin.
+    """
+
+    solver: str
+    stop: str
+    reason: str
+    has_converged: bool
+    path: tuple[PathPoint, ...]
+    estimated_error: float
+    oracle_calls: int
+    total_stddev: float = 0.0
+    notes: tuple[str, ...] = ()
+    multipliers: tuple[tuple[Query, Array, Array], ...] = ()
+
+    def plot(self) -> Any:  # noqa: ANN401 - altair has no types
+        """A chart of the discrepancy and the estimated error along the path, with the chosen points marked.
+
+        Raises:
+            MissingExtra: altair is not installed.
+        """
+        try:
+            import altair as alt
+        except ImportError:
+            raise MissingExtra("altair", "priory[report]") from None
+        rows = [
+            {"oracle calls": p.calls, "level": str(p.level), "what": what, "per answer": value, "chosen": p.is_chosen}
+            for p in self.path
+            for what, value in (("discrepancy", p.discrepancy), ("estimated error", p.error))
+            if value > 0
+        ]
+        line = alt.Chart(alt.Data(values=rows)).encode(
+            x=alt.X("oracle calls:Q"), y=alt.Y("per answer:Q", scale=alt.Scale(type="log")), color="what:N"
+        )
+        chosen = line.transform_filter("datum.chosen").mark_point(size=90, filled=True)
+        return line.mark_line().encode(detail="level:N") + chosen
