@@ -95,6 +95,7 @@ class PMWPub:
         choice: how to choose; the exponential mechanism unless told, permute-and-flip where the budget is pure.
         reuse: whether past measurements are used again.
         sweeps: how often, in a round.
+        least: how many standard deviations of its noise a cell must be off for a step; 0 in the paper.
         unsupported: whether cells that no row is in can be chosen, as in the paper: they cannot be improved.
         seed: for the order of past measurements.
     """
@@ -107,6 +108,7 @@ class PMWPub:
     choice: ChoiceKind | None = None
     reuse: bool = True
     sweeps: int = 1
+    least: float = 0.0
     unsupported: bool = False
     seed: int = 0
 
@@ -184,6 +186,7 @@ class PMWPub:
     ) -> RowWeights:
         bar = abs(known[pick].miss(weights)) / 2
         past = [k for k in known.values() if abs(k.miss(weights)) >= bar] if self.reuse else [known[pick]]
+        past = [k for k in past if abs(k.miss(weights)) >= self.least * math.sqrt(k.variance)]
         for _ in range(self.sweeps):
             for i in rng.permutation(len(past)):
                 weights = weights.stepped(past[i].rows, past[i].miss(weights) / 2)

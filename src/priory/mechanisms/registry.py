@@ -8,6 +8,7 @@ from priory.domain import Domain
 from priory.errors import OptionError
 from priory.mechanisms.independent import Independent
 from priory.mechanisms.pmw_pub import PMWPub
+from priory.mechanisms.prior import Prior
 from priory.model.bases import PublicRows
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
@@ -58,6 +59,12 @@ MECHANISMS: dict[str, Registered] = {
             "multiplicative weights over public rows, or over the whole domain",
             lambda _: PMWPub(),
             upon=lambda rows: PMWPub(public=rows),
+        ),
+        Registered(
+            "prior",
+            "a public prior, improved where noisy marginals and cells say most",
+            lambda _: Prior(),
+            upon=lambda rows: Prior(public=rows),
         ),
     )
 }
