@@ -86,7 +86,7 @@ class Prior:
     part: Fraction = Fraction(1, 2)
     rounds: int = 30
     cells: int = 20
-    least: float = 1.0
+    least: float = 2.0
     choosing: Fraction = Fraction(1, 10)
     most_cells: int = 20_000
     seed: int = 0
