@@ -14,7 +14,7 @@ from priory.estimate.estimator import estimate
 from priory.measure import measure
 from priory.mechanisms.neighbourhood import neighbourhood
 from priory.mechanisms.pmw_pub import PMWPub, paid_total
-from priory.mechanisms.row_weights import every_cell
+from priory.mechanisms.row_weights import cell_query, every_cell
 from priory.model.bases import Base, Product, PublicRows
 from priory.model.model import Model
 from priory.model.rows import RowsTilted
@@ -30,6 +30,8 @@ from priory.release import Release
 
 # The mean of |noise| over its standard deviation, for Gaussian noise.
 MEAN_OVER_STDDEV = math.sqrt(2 / math.pi)
+# A cell whose noise is more than this share of all rows tells nothing of a prior worth starting from.
+MOST_NOISE = 0.02
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,10 +98,7 @@ class Prior:
         workload, base = self._checked(curator.domain)
         curator.check(budget)
         total, measured, rest = paid_total(curator, budget)
-        is_rows = isinstance(base, PublicRows)
-        marginals, cells = (
-            rest.split((self.part, 1 - self.part)) if is_rows and self.part < 1 and self.cells > 0 else (rest, None)
-        )
+        marginals, cells = self._parts(rest, total, workload, base)
         found = Progress(base, Model.of(base, {}, total), measured)
         found = self._with_marginals(curator, marginals, found, workload)
         rows = reweighed(found.model)
@@ -109,6 +108,15 @@ class Prior:
             found = _with_cells(curator, cells, found, refining)
         release = Release(curator.domain, found.measurements, curator.statement("prior"))
         return release.with_model(replace(found.model, diagnostics=None))
+
+    def _parts(self, budget: Budget, total: float, workload: Workload, base: Base) -> tuple[Budget, Budget | None]:
+        """What marginals get and what cells get: nothing where one cell's noise would be more than errors ever are."""
+        if self.part == 1 or self.cells == 0 or not isinstance(base, PublicRows):
+            return budget, None
+        marginals, cells = budget.split((self.part, 1 - self.part))
+        share = cells.part(Fraction(1, 2 * self.cells))
+        stddev = expected_noise(cell_query(workload.queries[0], 0), share) / MEAN_OVER_STDDEV
+        return (marginals, cells) if stddev <= MOST_NOISE * total else (budget, None)
 
     def _checked(self, domain: Domain) -> tuple[Workload, Base]:
         if self.public is not None and self.public.domain != domain:
