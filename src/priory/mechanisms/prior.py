@@ -13,6 +13,7 @@ from priory.errors import DomainError, OptionError
 from priory.estimate.estimator import estimate
 from priory.measure import measure
 from priory.mechanisms.neighbourhood import neighbourhood
+from priory.mechanisms.noiseless import weighable
 from priory.mechanisms.pmw_pub import PMWPub, paid_total
 from priory.mechanisms.row_weights import cell_query, every_cell
 from priory.model.bases import Base, Product, PublicRows
@@ -51,13 +52,10 @@ class Progress:
     def with_measured(self, measurements: list[Measurement]) -> "Progress":
         """Measured further and estimated anew, stopping at the noise."""
         together = (*self.measurements, *measurements)
-        noisy = [measurement for measurement in together if measurement.stddev > 0]
-        if not noisy:
-            return replace(self, measurements=together)
         # Whether the solver ran to its end is in the model's diagnostics; adaptive runs go on from what there is.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
-            model = estimate(noisy, self.base.domain, base=self.base, total=self.model.total)
+            model = estimate(weighable(together), self.base.domain, base=self.base, total=self.model.total)
         return replace(self, model=model, measurements=together)
 
 

@@ -4,11 +4,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from priory.domain import Domain
+from priory.domain import Clique, Domain
 from priory.errors import OptionError
 from priory.mechanisms.independent import Independent
 from priory.mechanisms.pmw_pub import PMWPub
 from priory.mechanisms.prior import Prior
+from priory.mechanisms.prior_update import PriorUpdate
+from priory.mechanisms.row_weights import every_cell
 from priory.model.bases import PublicRows
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
@@ -50,6 +52,12 @@ class Registered:
         return cls(type(mechanism).__name__.lower(), "", lambda _: mechanism)
 
 
+def _halves(domain: Domain) -> tuple[Clique, ...]:
+    """The table as a whole, then groups by its first attribute, where there are others and it has few values."""
+    first = domain.attributes[0]
+    return ((), (first,)) if len(domain) > 1 and domain[first] <= 100 else ((),)
+
+
 MECHANISMS: dict[str, Registered] = {
     entry.name: entry
     for entry in (
@@ -65,6 +73,12 @@ MECHANISMS: dict[str, Registered] = {
             "a public prior, improved where noisy marginals and cells say most",
             lambda _: Prior(),
             upon=lambda rows: Prior(public=rows),
+        ),
+        Registered(
+            "prior-update",
+            "public data improved for all, then for each group (IDE)",
+            lambda domain: PriorUpdate(public=every_cell(domain, 1), by=_halves(domain)),
+            upon=lambda rows: PriorUpdate(public=rows, by=_halves(rows.domain)),
         ),
     )
 }
