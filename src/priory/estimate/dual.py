@@ -70,8 +70,11 @@ class Dual:
         return State(theta, marginals, problem.loss(marginals)[0], 0, 1, (), Multipliers(alpha, np.inf))
 
     def step(self, problem: Problem, state: State) -> State:
+        return self.step_at(problem, state, self.next_temperature(problem, state))
+
+    def step_at(self, problem: Problem, state: State, temperature: float) -> State:
+        """One step at a given temperature."""
         carry: Multipliers = state.carry
-        temperature = self.next_temperature(problem, state)
         alpha, marginals, calls = solved(
             problem, carry.alpha, near=state.marginals, temperature=temperature, settings=self
         )

@@ -14,7 +14,7 @@ from priory.estimate.evidence import Evidence
 from priory.estimate.loss import Loss
 from priory.estimate.problem import Solver
 from priory.estimate.solvers import MirrorDescent
-from priory.estimate.stopping import Fit, Setting, Warm, fitted_fully, fitted_to_the_noise
+from priory.estimate.stopping import Fit, Setting, Warm, fitted_by_schedule, fitted_fully, fitted_to_the_noise
 from priory.estimate.total import TotalEstimate, checked_total, total_of
 from priory.factor import Array
 from priory.model.bases import Base, Uniform
@@ -77,6 +77,24 @@ def estimate(
     return _model(setting, fit, "fission" if can_check else "converged")
 
 
+def refitted(model: Model, measurements: Iterable[Measurement]) -> Model:
+    """The estimate from other answers to the queries that `model` was estimated from, by the same steps.
+
+    What `estimate` decided by looking at its answers, how far to go on each level, is taken over and not decided anew.
+
+    Raises:
+        OptionError: the model was not estimated by the default solver and stop.
+    """
+    told = model.diagnostics
+    if told is None or not told.schedule:
+        raise OptionError("model", "it was not estimated by the default solver with stop='fission'")
+    evidence = Evidence.of(model.domain, measurements)
+    counted: TotalEstimate | float = total_of(evidence) if told.total_stddev else model.total
+    solver = Dual()
+    setting = Setting(model.base, evidence, counted, "l2", solver)
+    return _model(setting, fitted_by_schedule(setting, solver, told.schedule), "as before")
+
+
 def _default(stop: str, loss: str | Loss) -> Solver:
     if not isinstance(loss, str):
         return MirrorDescent()
@@ -104,7 +122,11 @@ def _unmoved() -> Diagnostics:
 
 
 def _warmth(warm: Model | None) -> Warm:
-    return Warm() if warm is None or warm.diagnostics is None else Warm(warm.diagnostics.multipliers)
+    return (
+        Warm()
+        if warm is None or warm.diagnostics is None
+        else Warm(warm.diagnostics.multipliers, warm.diagnostics.schedule)
+    )
 
 
 def _model(setting: Setting, fit: Fit, stop: str) -> Model:
@@ -123,14 +145,14 @@ def _model(setting: Setting, fit: Fit, stop: str) -> Model:
         oracle_calls=fit.calls,
         total_stddev=counted.stddev if isinstance(counted, TotalEstimate) else 0.0,
         notes=_notes(evidence) if stop == "fission" else (),
+        schedule=fit.schedule,
         multipliers=tuple(
             (query, twins[0][place], twins[1][place])
             for query, place in zip(evidence.queries, evidence.places, strict=True)
             if twins
         ),
     )
-    total = counted(evidence.values) if isinstance(counted, TotalEstimate) else counted
-    return Model(setting.base, fit.layout.unpack(fit.state.theta), total, diagnostics)
+    return Model(setting.base, fit.layout.unpack(fit.state.theta), setting.records, diagnostics)
 
 
 def _notes(evidence: Evidence) -> tuple[str, ...]:

@@ -7,8 +7,10 @@ divergence taken along one random direction:
 
     Σ ((y − F(y))/σ)² − 1 + (2/γ) z·(F(y + γσz) − F(y))/σ.
 
-It speaks of the fit to y, not of a fit to noisier data, so the point it prefers needs no carrying over; the total is
-estimated anew for each set of answers. It is post-processing and costs no privacy.
+It speaks of the fit to y, not of a fit to noisier data, so the point it prefers needs no carrying over. z is taken as
+random signs, which leave the least variance. Where the total N = w·y is estimated too, it adds Σ w·F/N = 1 to the
+divergence of any fit with that total; so both fits share one N, and the 1 is added. All this is post-processing and
+costs no privacy.
 """
 
 from dataclasses import dataclass, replace
@@ -30,17 +32,16 @@ class Pair:
     Attributes:
         mine: the state on y.
         other: the state on y + γσz.
-        errors: the estimated squared error of each answer, in units of its noise variance.
+        fitted: the answers of the first, in standard deviations.
+        error: the estimated sum of their squared errors, in units of the noise variance.
+        freedom: the estimated divergence, the degrees of freedom that the fit has used.
     """
 
     mine: State
     other: State
-    errors: Array
-
-    @property
-    def error(self) -> float:
-        """The estimated sum of squared errors."""
-        return float(self.errors.sum())
+    fitted: Array
+    error: float
+    freedom: float
 
     @property
     def calls(self) -> int:
@@ -48,9 +49,16 @@ class Pair:
         return self.mine.calls + self.other.calls
 
     def is_better_than(self, start: "Pair") -> bool:
-        """Whether the estimated gain over `start` exceeds its own standard error."""
-        gains = start.errors - self.errors
-        return float(gains.sum()) > float(np.sqrt(np.sum((gains - gains.mean()) ** 2)))
+        """Whether the estimated gain over `start` exceeds its own standard error.
+
+        With F the fit here and F₀ the one there, the gain contains 2⟨F − F₀, noise⟩, of deviation 2‖F − F₀‖, and a
+        divergence taken along one direction, of variance no more than about eight times itself. Gains below one unit of
+        noise are not worth the emptier cells of a colder point.
+        """
+        gain = start.error - self.error
+        moved = float(np.sum((self.fitted - start.fitted) ** 2))
+        freedom = max(0.0, self.freedom - start.freedom)
+        return gain > float(np.sqrt(1 + 4 * moved + 8 * freedom))
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,20 +70,23 @@ class Race:
         mine: the problem with y.
         other: the problem with y + γσz.
         normals: z.
+        has_total: whether the total was estimated from y.
     """
 
     solver: Solver
     mine: Problem
     other: Problem
     normals: Array
+    has_total: bool
 
     def pair(self, mine: State, other: State) -> Pair:
         """Both states, with the estimated errors of the first."""
         evidence = evidence_of(self.mine)
-        here = evidence.predicted(mine.marginals)
-        misfit = (evidence.values - here) / evidence.stddevs
-        moved = (evidence.predicted(other.marginals) - here) / evidence.stddevs
-        return Pair(mine, other, misfit**2 - 1 + 2 / SPLIT * self.normals * moved)
+        fitted = evidence.predicted(mine.marginals) / evidence.stddevs
+        moved = evidence.predicted(other.marginals) / evidence.stddevs - fitted
+        misfit = evidence.values / evidence.stddevs - fitted
+        freedom = float(self.normals @ moved) / SPLIT + self.has_total
+        return Pair(mine, other, fitted, float(misfit @ misfit) - evidence.size + 2 * freedom, freedom)
 
     def start(self, mine: Array | None = None, other: Array | None = None) -> Pair:
         """Both solvers at their first guess."""

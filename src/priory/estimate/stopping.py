@@ -15,7 +15,7 @@ from priory.estimate.solvers import DualAveraging
 from priory.estimate.total import TotalEstimate
 from priory.factor import Array
 from priory.model.bases import Base
-from priory.model.diagnostics import PathPoint
+from priory.model.diagnostics import PathPoint, Round
 from priory.model.layout import Layout
 from priory.queries.query import Query
 
@@ -29,9 +29,11 @@ class Warm:
 
     Attributes:
         multipliers: for each query it had, those of the fit and those of its noisier twin.
+        schedule: the steps by which it was found.
     """
 
     multipliers: tuple[tuple[Query, Array, Array], ...] = ()
+    schedule: tuple[Round, ...] = ()
 
     def numbers(self, evidence: Evidence) -> list[int]:
         """Which queries of `evidence` are known from before: the first ones, as measurements are only added."""
@@ -74,8 +76,12 @@ class Setting:
         """The problem of the queries with these numbers, when the answers to all are `values`."""
         part = self.evidence.with_values(values)
         loss = loss_of(self.loss, part if len(members) == len(part.queries) else part.only(members))
-        total = self.total(values) if isinstance(self.total, TotalEstimate) else self.total
-        return Problem(self.base.bind(loss.layout.cliques), loss, total)
+        return Problem(self.base.bind(loss.layout.cliques), loss, self.records)
+
+    @property
+    def records(self) -> float:
+        """The total."""
+        return self.total(self.evidence.values) if isinstance(self.total, TotalEstimate) else self.total
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +96,7 @@ class Fit:
         status: why it stopped.
         calls: oracle calls in all.
         multipliers: those of the fit and of its twin, over all answers; empty where the solver has none.
+        schedule: the steps that were taken, where the solver can repeat them.
     """
 
     layout: Layout
@@ -99,6 +106,7 @@ class Fit:
     status: Status
     calls: int
     multipliers: tuple[Array, ...] = ()
+    schedule: tuple[Round, ...] = ()
 
 
 def levels(evidence: Evidence, known: Sequence[int] = ()) -> list[list[int]]:
@@ -120,25 +128,45 @@ def levels(evidence: Evidence, known: Sequence[int] = ()) -> list[list[int]]:
 
 
 def fitted_to_the_noise(setting: Setting) -> Fit:
-    """Go through the levels; leave each one's start only where the estimated gain exceeds its standard error."""
+    """Go through the levels, each from where the last one ended."""
     evidence = setting.evidence
     noisier = evidence.values + SPLIT * evidence.stddevs * setting.normals
     is_dual = isinstance(setting.solver, Dual)
     starts = [setting.warm.vector(evidence, which) for which in (0, 1)] if is_dual else []
+    schedule = list(setting.warm.schedule) if setting.warm.numbers(evidence) else []
     points: list[PathPoint] = []
     calls = 0
     for number, members in enumerate(levels(evidence, setting.warm.numbers(evidence)) if is_dual else [_all(evidence)]):
         places = np.concatenate([np.arange(evidence.size)[evidence.places[i]] for i in members])
         mine, other = (setting.problem(members, values) for values in (evidence.values, noisier))
-        race = Race(setting.solver, mine, other, setting.normals[places])
+        race = Race(setting.solver, mine, other, setting.normals[places], isinstance(setting.total, TotalEstimate))
         chosen, passed, status = _descent(race, race.start(*(start[places] for start in starts)))
         points += [replace(point, level=number, calls=point.calls + calls) for point in passed]
         calls = points[-1].calls
         for start, state in zip(starts, (chosen.mine, chosen.other), strict=False):
             start[places] = state.carry.alpha
+        schedule.append(Round(tuple(members), tuple(p.temperature for p in passed[1 : chosen.mine.iteration + 1])))
     state = _finished(setting.solver, race.mine, chosen.mine)
     calls += state.calls - chosen.mine.calls
-    return Fit(race.mine.loss.layout, state, tuple(points), chosen.error, status, calls, tuple(starts))
+    rounds = tuple(schedule) if is_dual else ()
+    return Fit(race.mine.loss.layout, state, tuple(points), chosen.error, status, calls, tuple(starts), rounds)
+
+
+def fitted_by_schedule(setting: Setting, solver: Dual, schedule: Sequence[Round]) -> Fit:
+    """Repeat the steps of an earlier estimate on other answers to the same queries."""
+    evidence = setting.evidence
+    alpha = np.zeros(evidence.size)
+    calls = 0
+    for members in schedule:
+        places = np.concatenate([np.arange(evidence.size)[evidence.places[i]] for i in members.members])
+        problem = setting.problem(members.members, evidence.values)
+        state = solver.init(problem, alpha[places])
+        for temperature in members.temperatures:
+            state = solver.step_at(problem, state, temperature)
+        alpha[places] = state.carry.alpha
+        calls += state.calls
+    status = Status("converged", "The steps of an earlier estimate were repeated.")
+    return Fit(problem.loss.layout, state, (), math.nan, status, calls, (alpha,), tuple(schedule))
 
 
 def fitted_fully(setting: Setting) -> Fit:
@@ -169,7 +197,7 @@ def _all(evidence: Evidence) -> list[int]:
 
 
 def _descent(race: Race, start: Pair) -> tuple[Pair, list[PathPoint], Status]:
-    """Follow the path until the estimated error has stopped falling, and choose its best point."""
+    """Follow the path while the estimated error falls by more than its own error, and choose the last such point."""
     patience = 1 if isinstance(race.solver, Dual) else 20
     pairs = [start]
     best = 0
@@ -177,14 +205,13 @@ def _descent(race: Race, start: Pair) -> tuple[Pair, list[PathPoint], Status]:
     while status.is_going and len(pairs) - 1 - best < patience:
         pairs.append(race.step(pairs[-1]))
         status = race.solver.status(race.mine, pairs[-1].mine)
-        best = len(pairs) - 1 if pairs[-1].error < pairs[best].error else best
-    chosen = best if pairs[best].is_better_than(start) else 0
+        best = len(pairs) - 1 if pairs[-1].is_better_than(pairs[best]) else best
     size = max(1, evidence_of(race.mine).size)
     points = [_point(race.mine, pair.mine, pair.error / size, pair.calls) for pair in pairs]
-    points[chosen] = replace(points[chosen], is_chosen=True)
+    points[best] = replace(points[best], is_chosen=True)
     if status.is_going:
         status = Status("converged", "The estimated error stopped falling.")
-    return pairs[chosen], points, status
+    return pairs[best], points, status
 
 
 def _point(problem: Problem, state: State, error: float, calls: int) -> PathPoint:
@@ -195,6 +222,7 @@ def _point(problem: Problem, state: State, error: float, calls: int) -> PathPoin
         loss=state.value,
         discrepancy=_discrepancy(problem, state),
         error=error,
+        temperature=state.carry.temperature if isinstance(state.carry, Multipliers) else math.nan,
     )
 
 

@@ -19,6 +19,7 @@ class PathPoint:
         loss: the loss on that round's evidence.
         discrepancy: the mean square of (Qμ − y)/σ; about 1 where the fit is as far from y as the truth is.
         error: the estimated mean square of (Qμ − truth)/σ; NaN where it was not estimated.
+        temperature: the weight of relative entropy in that step, where the solver has one.
         is_chosen: whether the next round, or the answer, started from here.
     """
 
@@ -28,7 +29,21 @@ class PathPoint:
     loss: float
     discrepancy: float
     error: float
+    temperature: float
     is_chosen: bool = False
+
+
+@dataclass(frozen=True)
+class Round:
+    """The steps taken on one level.
+
+    Attributes:
+        members: the numbers of the queries that were looked at.
+        temperatures: the temperature of each step up to the chosen one.
+    """
+
+    members: tuple[int, ...]
+    temperatures: tuple[float, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +61,7 @@ class Diagnostics:
         oracle_calls: how many calls of the oracle it took.
         total_stddev: the standard deviation of the estimated total; 0 where the total was given.
         notes: what a careful reader should know, in sentences.
+        schedule: the steps that were taken, level by level, by which other answers can be fitted in the same way.
         multipliers: for each measured query, two arrays from which a later estimate can start: those of the fit and
             those of its noisier twin.
     """
@@ -59,6 +75,7 @@ class Diagnostics:
     oracle_calls: int
     total_stddev: float = 0.0
     notes: tuple[str, ...] = ()
+    schedule: tuple[Round, ...] = ()
     multipliers: tuple[tuple[Query, Array, Array], ...] = ()
 
     def plot(self) -> Any:  # noqa: ANN401 - altair has no types

@@ -1,0 +1,21 @@
+"""Run experiments by name, or all of them: `python -m experiments [name …]`. Each goes on where it was stopped."""
+
+import sys
+from importlib import import_module
+
+# One line an experiment: its name is its module's.
+EXPERIMENTS = ("figure3", "estimation_vs_mbi", "prior", "coverage")
+
+
+def main(names: list[str]) -> None:
+    """Run the experiments named, or all."""
+    unknown = sorted(set(names) - set(EXPERIMENTS))
+    if unknown:
+        raise SystemExit(f"unknown experiments {unknown}; there are {list(EXPERIMENTS)}")
+    for name in names or EXPERIMENTS:
+        print(f"== {name}", flush=True)
+        import_module(f"experiments.{name}").run()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
