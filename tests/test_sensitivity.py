@@ -63,11 +63,11 @@ def test_a_part_without_negative_entries_beside_one_with_them_keeps_all_its_pair
 def test_a_relation_may_be_named_and_the_cache_does_not_mind_which_came_first(max_rows: int) -> None:
     query = Query.marginal(Domain.of({"named first": 3 + max_rows}), "named first")
     for known in (sensitivity, largest_change):
-        named = [known(query, relation.value, max_rows) for relation in BOTH]  # type: ignore[arg-type]
+        named = [known(query, relation.value, max_rows) for relation in BOTH]
         assert named == [known(query, relation, max_rows) for relation in BOTH]
     assert sensitivity(query, Relation.REPLACE_ONE).l1 == 2
     with pytest.raises(OptionError):
-        sensitivity(query, "replace_one")  # type: ignore[arg-type]
+        sensitivity(query, "replace_one")
 
 
 @given(queries(max_cells=12), st.sampled_from(BOTH))
