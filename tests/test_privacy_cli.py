@@ -26,6 +26,30 @@ def house(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def test_a_name_that_is_too_long_is_refused_and_the_longest_one_is_written(house: Path) -> None:
+    common = ("fit", house / "table.csv", "--schema", house / "schema.yaml", "--epsilon", 1, "-o")
+    refused = priory(*common, house / ("x" * 256))
+    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
+    assert priory(*common, house / ("x" * 255)).returncode == 0
+    assert (house / ("x" * 255)).exists()
+
+
+def test_a_table_taken_for_a_schema_is_not_quoted(house: Path) -> None:
+    for text in ("id,age\n" + "anna-secret,3\n" * 20, "anna-secret\n", "- anna-secret\n"):
+        (house / "table.csv").write_text(text)
+        refused = priory("fit", house / "table.csv", "--schema", house / "table.csv", "--epsilon", 1, "-o", house / "a")
+        assert refused.returncode == 3
+        assert "anna" not in refused.stderr
+
+
+def test_a_ledger_is_not_made_for_a_person_column_that_is_no_id(house: Path) -> None:
+    refused = priory(
+        "ledger", "init", house / "a.ledger", "--schema", house / "schema.yaml", "--epsilon", 1, "--unit", "sex"
+    )
+    assert refused.returncode == 3
+    assert not (house / "a.ledger").exists()
+
+
 def test_a_release_is_made_from_schema_ledger_and_table(house: Path) -> None:
     made = priory("ledger", "init", house / "a.ledger", "--schema", house / "schema.yaml", "--epsilon", 1)
     assert made.returncode == 0

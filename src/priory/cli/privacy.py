@@ -8,7 +8,7 @@ import typer
 from rich.table import Table as RichTable
 
 from priory.cli.output import AsJson, say, show, write, write_json
-from priory.data.schema import Schema
+from priory.data.schema import Schema, check_person
 from priory.errors import OptionError
 from priory.privacy.budget import Budget
 from priory.privacy.explain import explain as explained
@@ -68,7 +68,7 @@ def init(
     """Make the book of a data set. Its terms are fixed for good; a new version of the table keeps its book."""
     described = Schema.load(schema)
     if unit is not None:
-        described.column(unit)
+        check_person(unit, described.columns)
     total = Budget.of(epsilon=epsilon, delta=delta, rho=rho, relation=relation, max_rows=max_rows)
     book = Ledger.create(path, Terms(dataset or described.name, described.dump(), total, unit))
     say(f"Made {path} for {book.terms.dataset!r}: {total}, protecting {book.terms.unit}.")
@@ -104,7 +104,11 @@ def show_ledger(
 
 def check_output(path: Path) -> None:
     """Refuse a file that exists or cannot be written, before anything is spent on what should go there."""
-    if path.exists():
+    try:
+        is_there = path.exists()
+    except OSError as error:
+        raise OptionError("--output", f"a file cannot be called so: {error.strerror}") from None
+    if is_there:
         raise OptionError("--output", f"{path} exists; remove it or choose another name")
     if not path.absolute().parent.is_dir() or not os.access(path.absolute().parent, os.W_OK):
         raise OptionError("--output", f"the folder of {path} does not exist or cannot be written to")

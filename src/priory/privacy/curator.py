@@ -80,7 +80,7 @@ class Curator:
     @property
     def relation(self) -> Relation:
         """Which tables are neighbours."""
-        return self.budget.relation
+        return Relation.of(self.budget.relation)
 
     @property
     def public_total(self) -> int | None:
@@ -207,11 +207,18 @@ class Curator:
         self._checked.update(new)
 
     def _check_query(self, query: Query) -> None:
+        if type(query) is not Query:
+            raise OptionError(
+                "queries", f"a query is a Query and nothing derived from it; got a {type(query).__name__}"
+            )
         if self.domain.project(self.domain.checked(query.clique)) != query.domain:
             raise DomainError(f"a query over {query.clique} has sizes {query.domain.shape} unlike the data's")
         if any(type(part) not in PARTS for part in query.parts):
             # Another part could answer something else than the matrix that its sensitivity is worked out from.
             raise OptionError("queries", "a part of one's own must be a Matrix")
+        for part, size in zip(query.parts, query.domain.shape, strict=True):
+            # A query that was put together without `Query.product` has not been checked: a code of −1 counts twice.
+            part.check(size)
         if not query.is_integer:
             raise OptionError("queries", "noise is added to integers; use query.on_lattice(bits) for real entries")
         if max(map(abs, entry_range(query))) > LARGEST_ENTRY:
