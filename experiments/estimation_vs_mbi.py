@@ -28,12 +28,14 @@ CONVERGED = {"loans": 1, "stroke": 1, "adult": 5}
 def run(names: tuple[str, ...] = TABLES) -> None:
     """Run what is missing, then print the table and draw the picture."""
     results = Results.of(NAME, ("table", "noise", "draw", "estimator"))
-    for name in names:
-        _run_table(table(name), results)
+    # Running to convergence takes longest: it comes last.
+    for estimators in (("mbi", "priory"), ("converged",)):
+        for name in names:
+            _run_table(table(name), results, estimators)
     report(results)
 
 
-def _run_table(coded: Coded, results: Results) -> None:
+def _run_table(coded: Coded, results: Results, estimators: tuple[str, ...]) -> None:
     cliques = measured_cliques(coded)
     sets = {"measured": cliques, "two-way": some_cliques(coded.domain, 2, PAIRS)}
     if coded.name in ("adult", "titanic"):
@@ -41,7 +43,7 @@ def _run_table(coded: Coded, results: Results) -> None:
     draws = list(itertools.product(NOISE, range(DRAWS)))
     every = [noisy(coded, cliques, sigma, draw) for sigma, draw in draws]
     peers = mbi_estimates(Path(FOLDER / NAME / "mbi" / coded.name), coded.domain, cliques, every)
-    for estimator in ("mbi", "priory", "converged"):
+    for estimator in estimators:
         for number, (sigma, draw) in enumerate(draws):
             key: dict[str, object] = {"table": coded.name, "noise": sigma, "draw": draw, "estimator": estimator}
             is_extra = estimator == "converged" and draw >= CONVERGED.get(coded.name, DRAWS)

@@ -48,8 +48,8 @@ class Pair:
         """Oracle calls of both."""
         return self.mine.calls + self.other.calls
 
-    def is_better_than(self, start: "Pair") -> bool:
-        """Whether the estimated gain over `start` exceeds its own standard error.
+    def is_better_than(self, start: "Pair", caution: float = 1.0) -> bool:
+        """Whether the estimated gain over `start` exceeds its own standard error, `caution` times.
 
         With F the fit here and F₀ the one there, the gain contains 2⟨F − F₀, noise⟩, of deviation 2‖F − F₀‖, and a
         divergence taken along one direction, of variance no more than about eight times itself. Gains below one unit of
@@ -58,7 +58,7 @@ class Pair:
         gain = start.error - self.error
         moved = float(np.sum((self.fitted - start.fitted) ** 2))
         freedom = max(0.0, self.freedom - start.freedom)
-        return gain > float(np.sqrt(1 + 4 * moved + 8 * freedom))
+        return gain > caution * float(np.sqrt(1 + 4 * moved + 8 * freedom))
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,13 +14,15 @@ from priory.estimate.risk import SPLIT, Pair, Race
 from priory.estimate.solvers import DualAveraging
 from priory.estimate.total import TotalEstimate
 from priory.factor import Array
-from priory.model.bases import Base
+from priory.model.bases import Base, Uniform
 from priory.model.diagnostics import PathPoint, Round
 from priory.model.layout import Layout
 from priory.queries.query import Query
 
 # Evidence of one level is alike in strength, cells times noise, within this factor.
 SPREAD = 10.0
+# Standard errors of gain it takes to leave a prior: where noise drowns the total, one false move costs all it is worth.
+PRIOR = 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +79,11 @@ class Setting:
         part = self.evidence.with_values(values)
         loss = loss_of(self.loss, part if len(members) == len(part.queries) else part.only(members))
         return Problem(self.base.bind(loss.layout.cliques), loss, self.records)
+
+    @property
+    def caution(self) -> float:
+        """How many standard errors of gain it takes to leave the base: more where the base is knowledge."""
+        return 1.0 if isinstance(self.base, Uniform) else PRIOR
 
     @property
     def records(self) -> float:
@@ -140,7 +147,7 @@ def fitted_to_the_noise(setting: Setting) -> Fit:
         places = np.concatenate([np.arange(evidence.size)[evidence.places[i]] for i in members])
         mine, other = (setting.problem(members, values) for values in (evidence.values, noisier))
         race = Race(setting.solver, mine, other, setting.normals[places], isinstance(setting.total, TotalEstimate))
-        chosen, passed, status = _descent(race, race.start(*(start[places] for start in starts)))
+        chosen, passed, status = _descent(race, race.start(*(start[places] for start in starts)), setting.caution)
         points += [replace(point, level=number, calls=point.calls + calls) for point in passed]
         calls = points[-1].calls
         for start, state in zip(starts, (chosen.mine, chosen.other), strict=False):
@@ -196,8 +203,11 @@ def _all(evidence: Evidence) -> list[int]:
     return list(range(len(evidence.queries)))
 
 
-def _descent(race: Race, start: Pair) -> tuple[Pair, list[PathPoint], Status]:
-    """Follow the path while the estimated error falls by more than its own error, and choose the last such point."""
+def _descent(race: Race, start: Pair, caution: float) -> tuple[Pair, list[PathPoint], Status]:
+    """Follow the path while the estimated error falls by more than its own error, and choose the last such point.
+
+    The start itself is left only if that gain is `caution` times its error.
+    """
     patience = 1 if isinstance(race.solver, Dual) else 20
     pairs = [start]
     best = 0
@@ -206,6 +216,7 @@ def _descent(race: Race, start: Pair) -> tuple[Pair, list[PathPoint], Status]:
         pairs.append(race.step(pairs[-1]))
         status = race.solver.status(race.mine, pairs[-1].mine)
         best = len(pairs) - 1 if pairs[-1].is_better_than(pairs[best]) else best
+    best = best if pairs[best].is_better_than(start, caution) else 0
     size = max(1, evidence_of(race.mine).size)
     points = [_point(race.mine, pair.mine, pair.error / size, pair.calls) for pair in pairs]
     points[best] = replace(points[best], is_chosen=True)
