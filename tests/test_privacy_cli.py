@@ -8,6 +8,7 @@ import pytest
 from priory.cli import main
 from priory.data.schema import Schema
 from priory.errors import DataError
+from priory.mechanisms.fit import fit
 from priory.release import Release
 
 SCHEMA = Schema.coded({"age": 3, "sex": 2}, name="people")
@@ -113,3 +114,13 @@ def test_a_release_that_is_paid_for_is_not_lost_when_its_place_fills_up(
     assert ended.value.code == 0
     assert "No space left" in err
     assert len(Release.load(json.loads(out)["output"]).measurements) == 2
+
+
+def test_a_person_column_of_the_schema_is_protected_without_being_asked(tmp_path: Path) -> None:
+    columns = "{who: {kind: id}, x: {kind: category, levels: [a, b], other: b}}"
+    schema = Schema.parse(f"priory: 1\nname: t\nperson: who\ncolumns: {columns}\n")
+    schema.save(tmp_path / "s.yaml")
+    release = fit({"who": ["p", "p", "q"], "x": ["a", "b", "a"]}, schema, epsilon=1)
+    assert "a person (column 'who')" in str(release.statement)
+    made = priory("ledger", "init", tmp_path / "a.ledger", "--schema", tmp_path / "s.yaml", "--epsilon", 1)
+    assert "a person (column 'who')" in made.stderr

@@ -19,7 +19,7 @@ Epsilon = Annotated[str | None, typer.Option(help="What may be spent; pure witho
 Delta = Annotated[str | None, typer.Option(help="The chance, at most, that epsilon does not hold.")]
 Rho = Annotated[str | None, typer.Option(help="What may be spent in zCDP, instead of epsilon.")]
 RelationName = Annotated[str, typer.Option(help="Which tables are neighbours: add-remove or replace-one.")]
-Unit = Annotated[str | None, typer.Option(help="The column that says which person a row is about.")]
+Unit = Annotated[str | None, typer.Option(help="The column that names the person of a row; default: the schema's.")]
 MaxRows = Annotated[int, typer.Option(help="With --unit, how many rows of one person count.")]
 
 ENTRY_KEYS = ("number", "mechanism", "state", "asked", "charged", "opened", "closed")
@@ -67,6 +67,7 @@ def init(
 ) -> None:
     """Make the book of a data set. Its terms are fixed for good; a new version of the table keeps its book."""
     described = Schema.load(schema)
+    unit = described.person if unit is None else unit
     if unit is not None:
         check_person(unit, described.columns)
     total = Budget.of(epsilon=epsilon, delta=delta, rho=rho, relation=relation, max_rows=max_rows)

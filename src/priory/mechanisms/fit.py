@@ -48,7 +48,8 @@ def fit(
         public: a public table with the same columns, for a registered mechanism that can start from one.
         ledger: the book that pays, or the path of its file; None for a book of exactly this much that is forgotten.
         relation: which tables are neighbours; the ledger's unless told, "add-remove" without one.
-        unit: the column that says which person a row is about; None protects rows. The ledger's unless told.
+        unit: the column that says which person a row is about; unless told, the ledger's, or without one the schema's.
+            Where neither names a person, rows are protected, and the statement says so.
         max_rows: with `unit`, how many rows of one person count; the ledger's unless told, 1 without one.
         randomness: for tests only: anything but the operating system's stamps the release NOT PRIVATE.
 
@@ -66,6 +67,8 @@ def fit(
         relation = terms.total.relation if relation is None else relation
         unit = terms.person if unit is None else unit
         max_rows = terms.total.max_rows if max_rows is None else max_rows
+    elif unit is None:
+        unit = schema.person
     budget = Budget.of(
         epsilon=epsilon,
         delta=delta,
