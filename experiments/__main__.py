@@ -4,7 +4,7 @@ import sys
 from importlib import import_module
 
 # One line an experiment: its name is its module's.
-EXPERIMENTS = ("figure3", "estimation_vs_mbi", "prior", "coverage")
+EXPERIMENTS = ("figure1", "figure2", "figure3", "estimation_vs_mbi", "prior", "coverage")
 
 
 def main(names: list[str]) -> None:
