@@ -83,7 +83,7 @@ class Prior:
     public: PublicRows | None = None
     workload: Workload | None = None
     outside: float = 0.01
-    part: Fraction = Fraction(1, 2)
+    part: Fraction = Fraction(4, 5)
     rounds: int = 30
     cells: int = 20
     least: float = 2.0

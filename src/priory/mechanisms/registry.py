@@ -82,7 +82,8 @@ MECHANISMS: dict[str, Registered] = {
         Registered(
             "pmw-pub",
             "multiplicative weights over public rows, or over the whole domain",
-            lambda _: PMWPub(),
+            # Over very many cells a round takes long: the number of rounds is then small, whatever the first one shows.
+            lambda domain: PMWPub(rounds=None if domain.size <= 100_000 else 5),
             upon=lambda rows: PMWPub(public=rows),
         ),
         Registered(
