@@ -4,7 +4,18 @@ import sys
 from importlib import import_module
 
 # One line an experiment: its name is its module's.
-EXPERIMENTS = ("figure3", "estimation_vs_mbi", "prior", "coverage")
+EXPERIMENTS = (
+    "figure1",
+    "figure2",
+    "figure3",
+    "estimation_vs_mbi",
+    "prior",
+    "coverage",
+    "pmw_pub",
+    "biased_public",
+    "ide",
+    "ours_public",
+)
 
 
 def main(names: list[str]) -> None:

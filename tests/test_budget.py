@@ -36,6 +36,12 @@ def test_a_float_means_the_decimal_it_prints_as() -> None:
     assert exact("epsilon", " 2/3 ") == Fraction(2, 3)
 
 
+@pytest.mark.parametrize("number", ["1e999999999", "1e-999999999", "-1E+999999999", Decimal("1e999999")])
+def test_a_number_with_endless_zeros_is_refused_at_once(number: str | Decimal) -> None:
+    with pytest.raises(OptionError):
+        exact("epsilon", number)
+
+
 def test_a_part_of_an_approximate_budget_is_a_rho() -> None:
     budget = Budget.approximate(1, 1e-9)
     assert budget.currency is Currency.APPROXIMATE

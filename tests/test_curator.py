@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from houses import DOMAIN, Rows, curated, random_rows
 from priory.domain import Domain
 from priory.errors import BudgetError, DomainError, OptionError, SizeError
-from priory.privacy.budget import Budget
+from priory.privacy.budget import Budget, Currency
 from priory.privacy.curator import Curator
 from priory.privacy.ledger import Ledger
 from priory.privacy.noise import Integers
 from priory.privacy.randomness import OperatingSystem, Replay
 from priory.privacy.scores import AbsoluteError, Dependence, L1Error, Neighbours, Payoff, Score
-from priory.queries.parts import Identity, Matrix, Mean, Numbers, Prefix, Total
+from priory.queries.parts import Identity, Matrix, Mean, Numbers, Point, Prefix, Range, Recode, Set, Total
 from priory.queries.query import Query
 from priory.queries.sensitivity import Relation, largest_change
 from strategies import integer_parts, queries
@@ -26,6 +26,39 @@ from strategies import integer_parts, queries
 HALF = Budget.zcdp("1/2")
 AGE, PAIR = Query.marginal(DOMAIN, "age"), Query.marginal(DOMAIN, ("age", "sex"))
 SMALL = Domain.of({"a": 2, "b": 3})
+
+
+class Doubled(Query):
+    def __call__(self, marginal: Numbers) -> Numbers:
+        return 2 * super().__call__(marginal)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        Query(AGE.domain, (Range(-2, 1),)),
+        Query(AGE.domain, (Set([-1, 3]),)),
+        Query(AGE.domain, (Matrix([[1, 1]]),)),
+        Query(AGE.domain, (Recode([0]),)),
+        Query(AGE.domain, (Point(1.0),)),  # type: ignore[arg-type]
+        Query(AGE.domain, (Range(0, 1.5),)),  # type: ignore[arg-type]
+        Doubled(AGE.domain, AGE.parts),
+    ],
+)
+def test_a_query_that_would_not_answer_its_own_matrix_is_refused_and_costs_nothing(query: Query) -> None:
+    with curated(HALF) as curator:
+        with pytest.raises((DomainError, OptionError)):
+            curator.answer([query], [HALF])
+        assert curator.left == HALF.amount
+
+
+def test_a_relation_by_name_buys_no_less_noise() -> None:
+    named = Budget(Currency.PURE, Fraction(1), "replace-one")  # type: ignore[arg-type]
+    with curated(named, ledger=Ledger.in_memory(Budget.pure(1, relation="replace-one"))) as curator:
+        (measured,) = curator.answer([Query.marginal(DOMAIN, "sex")], [named])
+        assert curator.relation is Relation.REPLACE_ONE
+    assert measured.noise is not None
+    assert measured.noise.scale == 2
 
 
 def test_answers_are_the_truth_and_the_noise_that_was_paid_for() -> None:

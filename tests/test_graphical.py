@@ -66,9 +66,11 @@ class Seen:
 def test_the_graphical_model_of_hdmms_answers_is_no_worse_than_least_squares(budget: Budget) -> None:
     release = released(HDMM(PAIRS), budget)
     own = LeastSquares.of(DOMAIN, release.measurements)
-    model = graphical_model(release)
+    # Where signal dominates, stopping early can only lose; the law is about the estimate itself.
+    model = graphical_model(release, stop="converged")
     seen = Seen(error([own.answer(q) for q in PAIRS]), error(model.answers(PAIRS.queries)))
-    assert seen.graphical < 1.1 * seen.own < 0.05
+    assert seen.graphical < 1.02 * seen.own < 0.05
+    assert error(graphical_model(release).answers(PAIRS.queries)) < 2 * seen.own
 
 
 @pytest.mark.parametrize("budget", BUDGETS)

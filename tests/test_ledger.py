@@ -7,6 +7,7 @@ import resource
 import signal
 import sqlite3
 import stat
+import threading
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from fractions import Fraction
 from multiprocessing import get_context
@@ -50,6 +51,61 @@ def run_and_fail(book: Ledger, asked: str, *spent: str) -> None:
 @pytest.fixture(params=["file", "memory"])
 def either(request: pytest.FixtureRequest, tmp_path: Path) -> Ledger:
     return Ledger.in_memory(TOTAL) if request.param == "memory" else Ledger.create(tmp_path / "a.ledger", TERMS)
+
+
+@pytest.mark.parametrize("budget", [TOTAL.worth(Fraction(-5)), Budget.pure(1).worth(Fraction(-5))], ids=str)
+def test_less_than_nothing_cannot_be_set_aside(either: Ledger, budget: Budget) -> None:
+    with pytest.raises(OptionError):
+        either.reserve(budget, "test")
+    assert either.left() == TOTAL.amount
+    assert not either.entries()
+
+
+def test_a_payment_cannot_slip_in_while_the_reservation_is_settled(either: Ledger) -> None:
+    class Slow:
+        """A cost that takes its time to be added up: meanwhile the run ends."""
+
+        @property
+        def cost(self) -> Fraction:
+            ended.wait(10)
+            return Fraction(1, 8)
+
+    ended = threading.Event()
+    with ThreadPoolExecutor(1) as pool:
+        with either.reserve(TOTAL, "test") as reservation:
+            paying = pool.submit(reservation.charge, [Slow()])  # type: ignore[list-item]
+        ended.set()
+        with pytest.raises(LedgerError):
+            paying.result()
+
+
+def test_a_book_in_memory_cannot_be_spent_by_a_forked_process_too() -> None:
+    book = Ledger.in_memory(TOTAL)
+    child = os.fork()
+    if child == 0:
+        try:
+            book.reserve(TOTAL, "test")
+            os._exit(1)
+        except LedgerError:
+            os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert book.left() == TOTAL.amount
+
+
+def test_a_payment_that_cannot_be_written_down_stays_charged_and_raises_nothing(either: Ledger) -> None:
+    with pytest.warns(UserWarning, match="charged in full"), either.reserve(TOTAL, "test") as reservation:
+        reservation.charge([Event("gaussian", "marginal of (\ud800)", Fraction(1, 8))])
+    assert either.left() == 0
+
+
+@pytest.mark.parametrize("name", ["", " ", "\udcff"])
+def test_a_data_set_has_a_name_that_can_be_written(tmp_path: Path, name: str) -> None:
+    with pytest.raises(OptionError):
+        Ledger.create(tmp_path / "a.ledger", Terms(name, "abc", TOTAL))
+
+
+def test_a_ledger_may_have_the_longest_name(tmp_path: Path) -> None:
+    assert Ledger.create(tmp_path / ("x" * 255), TERMS).left() == TOTAL.amount
 
 
 def test_a_run_is_charged_what_it_spent_and_the_rest_is_given_back(either: Ledger) -> None:

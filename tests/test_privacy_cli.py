@@ -8,6 +8,7 @@ import pytest
 from priory.cli import main
 from priory.data.schema import Schema
 from priory.errors import DataError
+from priory.mechanisms.fit import fit
 from priory.release import Release
 
 SCHEMA = Schema.coded({"age": 3, "sex": 2}, name="people")
@@ -24,6 +25,30 @@ def house(tmp_path: Path) -> Path:
     SCHEMA.save(tmp_path / "schema.yaml")
     (tmp_path / "table.csv").write_text("age,sex\n" + "0,1\n2,0\n" * 20)
     return tmp_path
+
+
+def test_a_name_that_is_too_long_is_refused_and_the_longest_one_is_written(house: Path) -> None:
+    common = ("fit", house / "table.csv", "--schema", house / "schema.yaml", "--epsilon", 1, "-o")
+    refused = priory(*common, house / ("x" * 256))
+    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
+    assert priory(*common, house / ("x" * 255)).returncode == 0
+    assert (house / ("x" * 255)).exists()
+
+
+def test_a_table_taken_for_a_schema_is_not_quoted(house: Path) -> None:
+    for text in ("id,age\n" + "anna-secret,3\n" * 20, "anna-secret\n", "- anna-secret\n"):
+        (house / "table.csv").write_text(text)
+        refused = priory("fit", house / "table.csv", "--schema", house / "table.csv", "--epsilon", 1, "-o", house / "a")
+        assert refused.returncode == 3
+        assert "anna" not in refused.stderr
+
+
+def test_a_ledger_is_not_made_for_a_person_column_that_is_no_id(house: Path) -> None:
+    refused = priory(
+        "ledger", "init", house / "a.ledger", "--schema", house / "schema.yaml", "--epsilon", 1, "--unit", "sex"
+    )
+    assert refused.returncode == 3
+    assert not (house / "a.ledger").exists()
 
 
 def test_a_release_is_made_from_schema_ledger_and_table(house: Path) -> None:
@@ -89,3 +114,13 @@ def test_a_release_that_is_paid_for_is_not_lost_when_its_place_fills_up(
     assert ended.value.code == 0
     assert "No space left" in err
     assert len(Release.load(json.loads(out)["output"]).measurements) == 2
+
+
+def test_a_person_column_of_the_schema_is_protected_without_being_asked(tmp_path: Path) -> None:
+    columns = "{who: {kind: id}, x: {kind: category, levels: [a, b], other: b}}"
+    schema = Schema.parse(f"priory: 1\nname: t\nperson: who\ncolumns: {columns}\n")
+    schema.save(tmp_path / "s.yaml")
+    release = fit({"who": ["p", "p", "q"], "x": ["a", "b", "a"]}, schema, epsilon=1)
+    assert "a person (column 'who')" in str(release.statement)
+    made = priory("ledger", "init", tmp_path / "a.ledger", "--schema", tmp_path / "s.yaml", "--epsilon", 1)
+    assert "a person (column 'who')" in made.stderr

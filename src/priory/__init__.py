@@ -6,6 +6,7 @@ from priory.data.source import Source
 from priory.data.table import Table
 from priory.domain import Domain
 from priory.errors import PrioryError
+from priory.estimate.estimator import estimate
 from priory.factor import Factor
 from priory.measure import measure
 from priory.mechanisms.fit import fit
@@ -57,6 +58,7 @@ __all__ = [
     "Total",
     "Uniform",
     "Workload",
+    "estimate",
     "explain",
     "fit",
     "load",

@@ -9,6 +9,7 @@ from priory.audit.findings import QUICK, WHOLE, Finding, Test
 from priory.audit.kills import killed_ledgers
 from priory.audit.numbers import bad_numbers
 from priory.audit.primitives import planted_bugs, primitives
+from priory.audit.public import public_data
 from priory.audit.replay import planted_mechanisms, replayed
 from priory.audit.samplers import exactness, forks, selection_law, support
 
@@ -19,6 +20,7 @@ TESTS: tuple[Test, ...] = (
     primitives,
     planted_bugs,
     replayed,
+    public_data,
     planted_mechanisms,
     end_to_end,
     canaries,

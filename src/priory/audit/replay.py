@@ -80,12 +80,13 @@ def complaints_about(build: Callable[[Domain], Mechanism], count: int) -> Iterat
     """The same, as it is found."""
     with tempfile.TemporaryDirectory() as folder:
         for pair in neighbours(count, SEED):
-            complaint = _replay_pair(build(SCHEMA.domain), pair, Path(folder))
+            complaint = replay_pair(build(SCHEMA.domain), pair, Path(folder))
             if complaint:
                 yield f"{complaint} ({pair.name})"
 
 
-def _replay_pair(mechanism: Mechanism, pair: Neighbours, folder: Path) -> str | None:
+def replay_pair(mechanism: Mechanism, pair: Neighbours, folder: Path) -> str | None:
+    """What is wrong with a mechanism on one pair of neighbours, in public words; None if it replays."""
     key = bytes(32)
     sources = [
         open_source(write(rows, folder / name), SCHEMA, unit=pair.unit, max_rows=pair.budget.max_rows, key=key)

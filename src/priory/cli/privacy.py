@@ -8,7 +8,7 @@ import typer
 from rich.table import Table as RichTable
 
 from priory.cli.output import AsJson, say, show, write, write_json
-from priory.data.schema import Schema
+from priory.data.schema import Schema, check_person
 from priory.errors import OptionError
 from priory.privacy.budget import Budget
 from priory.privacy.explain import explain as explained
@@ -19,7 +19,7 @@ Epsilon = Annotated[str | None, typer.Option(help="What may be spent; pure witho
 Delta = Annotated[str | None, typer.Option(help="The chance, at most, that epsilon does not hold.")]
 Rho = Annotated[str | None, typer.Option(help="What may be spent in zCDP, instead of epsilon.")]
 RelationName = Annotated[str, typer.Option(help="Which tables are neighbours: add-remove or replace-one.")]
-Unit = Annotated[str | None, typer.Option(help="The column that says which person a row is about.")]
+Unit = Annotated[str | None, typer.Option(help="The column that names the person of a row; default: the schema's.")]
 MaxRows = Annotated[int, typer.Option(help="With --unit, how many rows of one person count.")]
 
 ENTRY_KEYS = ("number", "mechanism", "state", "asked", "charged", "opened", "closed")
@@ -67,8 +67,9 @@ def init(
 ) -> None:
     """Make the book of a data set. Its terms are fixed for good; a new version of the table keeps its book."""
     described = Schema.load(schema)
+    unit = described.person if unit is None else unit
     if unit is not None:
-        described.column(unit)
+        check_person(unit, described.columns)
     total = Budget.of(epsilon=epsilon, delta=delta, rho=rho, relation=relation, max_rows=max_rows)
     book = Ledger.create(path, Terms(dataset or described.name, described.dump(), total, unit))
     say(f"Made {path} for {book.terms.dataset!r}: {total}, protecting {book.terms.unit}.")
@@ -104,7 +105,11 @@ def show_ledger(
 
 def check_output(path: Path) -> None:
     """Refuse a file that exists or cannot be written, before anything is spent on what should go there."""
-    if path.exists():
+    try:
+        is_there = path.exists()
+    except OSError as error:
+        raise OptionError("--output", f"a file cannot be called so: {error.strerror}") from None
+    if is_there:
         raise OptionError("--output", f"{path} exists; remove it or choose another name")
     if not path.absolute().parent.is_dir() or not os.access(path.absolute().parent, os.W_OK):
         raise OptionError("--output", f"the folder of {path} does not exist or cannot be written to")

@@ -51,7 +51,7 @@ def _person_text(cell: object) -> str | None:
             return None
         if isinstance(cell, bool | np.bool_):
             return "true" if cell else "false"
-        if isinstance(cell, float | np.floating) and float(cell).is_integer() and abs(float(cell)) <= MOST_WHOLE:
+        if isinstance(cell, float | np.floating) and abs(float(cell)) <= MOST_WHOLE and float(cell).is_integer():
             return str(int(cell))
         return str(cell)
     except Exception:  # noqa: BLE001 - a cell's own code may raise anything, and who cannot be spelled is nobody

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from priory.data import bins, frames
 from priory.data.cells import Cells, days_or_microseconds, is_null, out_of_bounds, read_cells
+from priory.data.codec import encode
 from priory.data.columns import (
     DAY_ZERO,
     MICROSECONDS_A_DAY,
@@ -61,10 +62,28 @@ def check_public(schema: Schema, frame: object) -> None:
     Raises:
         DataError: a column is missing, or has cells that would go to `other` or be clamped.
     """
+    _checked_cells(schema, frame)
+
+
+def public_codes(schema: Schema, frame: object) -> NDArray[np.int64]:
+    """The rows of a public table as codes, one column for each attribute, once it is found to fit the schema.
+
+    Raises:
+        DataError: as for `check_public`, or there are no rows.
+    """
+    codes = encode(schema, _checked_cells(schema, frame))
+    table = np.stack(list(codes.values()), axis=1, dtype=np.int64)
+    if not len(table):
+        raise DataError("the public table has no rows; leave it out, or bring one that has")
+    return table
+
+
+def _checked_cells(schema: Schema, frame: object) -> dict[str, Cells]:
     wanted = [column.name for column in schema.modelled]
     # As text, not by types found from the cells: "007" is a level that a number would lose.
     frame = read_public_file(frame, wanted) if isinstance(frame, str | Path) else frame
-    for name, cells in frames.cells_of(frame, wanted).items():
+    found = frames.cells_of(frame, wanted)
+    for name, cells in found.items():
         column = cast(ModelledColumn, schema.column(name))
         readings = read_cells(column, cells)
         lost = readings.missing & (not column.nullable)
@@ -76,6 +95,7 @@ def check_public(schema: Schema, frame: object) -> None:
                 "correct them, or declare them in the schema",
                 column=name,
             )
+    return found
 
 
 def read_public(path: str | Path) -> Table:

@@ -16,7 +16,8 @@ def written_whole(path: str | Path) -> Iterator[Path]:
         DataError: the file cannot be written.
     """
     path = Path(path)
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    # Not longer than the name itself may be: a name of 255 bytes is a good one.
+    draft = path.with_name(f".{secrets.token_hex(8)}")
     try:
         yield draft
         draft.replace(path)

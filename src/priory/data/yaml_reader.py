@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 from priory.errors import SchemaError
 
 DEEPEST = 20
+LONGEST_SHOWN = 40
 
 INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]{0,300})")
 REAL = re.compile(r"[-+]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?")
@@ -40,7 +41,7 @@ class Value:
         """The keys and values of a mapping."""
         if isinstance(self.data, Mapping):
             return self.data
-        raise self.error(f"{what} must be a mapping, as in {{key: value}}; got {self.shown}", column)
+        raise self.error(f"{what} must be a mapping, as in {{key: value}}", column)
 
     def options(self, known: Iterable[str], what: str, column: str | None = None) -> dict[str, "Value"]:
         """The values of a mapping whose keys must be among `known`."""
@@ -79,7 +80,8 @@ class Value:
         """The value in a few words, for messages."""
         if isinstance(self.data, tuple | Mapping):
             return "a list" if isinstance(self.data, tuple) else "a mapping"
-        return repr(self.text) if self.text else "nothing"
+        # A table that is taken for a schema is one long text, and none of it belongs in a message.
+        return (repr(self.text) if len(self.text) <= LONGEST_SHOWN else "a long text") if self.text else "nothing"
 
 
 def read(text: str, path: str | None = None) -> Value:

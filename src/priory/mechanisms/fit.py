@@ -1,11 +1,15 @@
 """Fit: the whole job, from a private table to a release."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 from priory.data.opening import open_source
+from priory.data.public import public_codes
 from priory.data.schema import Schema
-from priory.errors import BudgetError, DomainError
+from priory.domain import Domain
+from priory.errors import BudgetError, DomainError, OptionError
 from priory.mechanisms.registry import Mechanism, Registered, registered
+from priory.model.bases import PublicRows
 from priory.privacy.budget import Budget, Number
 from priory.privacy.curator import Curator
 from priory.privacy.ledger import Ledger
@@ -22,6 +26,7 @@ def fit(
     delta: Number | None = None,
     rho: Number | None = None,
     mechanism: str | Mechanism = "independent",
+    public: object | None = None,
     ledger: Ledger | str | Path | None = None,
     relation: str | Relation | None = None,
     unit: str | None = None,
@@ -40,24 +45,30 @@ def fit(
         delta: see `epsilon`.
         rho: or what may be spent in zCDP.
         mechanism: which recipe: a registered name, or one with settings of one's own.
+        public: a public table with the same columns, for a registered mechanism that can start from one.
         ledger: the book that pays, or the path of its file; None for a book of exactly this much that is forgotten.
         relation: which tables are neighbours; the ledger's unless told, "add-remove" without one.
-        unit: the column that says which person a row is about; None protects rows. The ledger's unless told.
+        unit: the column that says which person a row is about; unless told, the ledger's, or without one the schema's.
+            Where neither names a person, rows are protected, and the statement says so.
         max_rows: with `unit`, how many rows of one person count; the ledger's unless told, 1 without one.
         randomness: for tests only: anything but the operating system's stamps the release NOT PRIVATE.
 
     Raises:
         BudgetError: it costs more than is left. Nothing was looked at.
         LedgerError: the book cannot be used. Nothing was spent.
+        DataError: the public table does not fit the schema, or has no rows. Nothing was spent.
     """
     schema = schema if isinstance(schema, Schema) else Schema.load(schema)
     entry = registered(mechanism) if isinstance(mechanism, str) else Registered.of(mechanism)
+    build = entry.build if public is None else _upon(entry, schema, public)
     book = Ledger.open(ledger) if isinstance(ledger, str | Path) else ledger
     if book is not None:
         terms = book.terms
         relation = terms.total.relation if relation is None else relation
         unit = terms.person if unit is None else unit
         max_rows = terms.total.max_rows if max_rows is None else max_rows
+    elif unit is None:
+        unit = schema.person
     budget = Budget.of(
         epsilon=epsilon,
         delta=delta,
@@ -78,5 +89,13 @@ def fit(
         if source.domain != schema.domain:
             raise DomainError("the source's attributes are not the schema's. Nothing was spent")
         curator = Curator(reservation, source, randomness=randomness)
-        release = entry.build(curator.domain).run(curator, budget)
+        release = build(curator.domain).run(curator, budget)
     return release.with_schema(schema)
+
+
+def _upon(entry: Registered, schema: Schema, public: object) -> Callable[[Domain], Mechanism]:
+    """The mechanism upon public rows, which are checked and encoded now."""
+    if entry.upon is None:
+        raise OptionError("public", f"{entry.name} has no use for public data; leave it out or take another mechanism")
+    mechanism = entry.upon(PublicRows(public_codes(schema, public), schema.domain))
+    return lambda _: mechanism

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from priory.domain import Domain
+from priory.domain import Clique, Domain
 from priory.errors import OptionError
 from priory.mechanisms.dualquery import DualQuery
 from priory.mechanisms.graphical import Graphical
@@ -12,7 +12,12 @@ from priory.mechanisms.hdmm import HDMM
 from priory.mechanisms.independent import Independent
 from priory.mechanisms.multiplicative_weights import MultiplicativeWeights
 from priory.mechanisms.mwem import MWEM
+from priory.mechanisms.pmw_pub import PMWPub
+from priory.mechanisms.prior import Prior
+from priory.mechanisms.prior_update import PriorUpdate
 from priory.mechanisms.privbayes import PrivBayes
+from priory.mechanisms.row_weights import every_cell
+from priory.model.bases import PublicRows
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
 from priory.queries.workload import Workload
@@ -39,12 +44,14 @@ class Registered:
         summary: one line for people.
         build: the mechanism with its default settings, for a domain.
         is_pure: whether it can spend a pure budget.
+        upon: the mechanism with its default settings upon public rows, where it can use them.
     """
 
     name: str
     summary: str
     build: Callable[[Domain], Mechanism]
     is_pure: bool = True
+    upon: Callable[[PublicRows], Mechanism] | None = None
 
     @classmethod
     def of(cls, mechanism: Mechanism) -> "Registered":
@@ -57,6 +64,12 @@ def pairs(domain: Domain) -> Workload:
     return Workload.marginals(domain, min(2, len(domain)))
 
 
+def _halves(domain: Domain) -> tuple[Clique, ...]:
+    """The table as a whole, then groups by its first attribute, where there are others and it has few values."""
+    first = domain.attributes[0]
+    return ((), (first,)) if len(domain) > 1 and domain[first] <= 100 else ((),)
+
+
 MECHANISMS: dict[str, Registered] = {
     entry.name: entry
     for entry in (
@@ -66,6 +79,25 @@ MECHANISMS: dict[str, Registered] = {
         Registered("mwem", "the worst answers, on explicit tables", lambda d: MWEM(pairs(d), MultiplicativeWeights())),
         Registered("mwem+pgm", "the worst answers, on a graphical model", lambda d: MWEM(pairs(d), Graphical())),
         Registered("privbayes", "a Bayesian network and its families", lambda _: PrivBayes()),
+        Registered(
+            "pmw-pub",
+            "multiplicative weights over public rows, or over the whole domain",
+            # Over very many cells a round takes long: the number of rounds is then small, whatever the first one shows.
+            lambda domain: PMWPub(rounds=None if domain.size <= 100_000 else 5),
+            upon=lambda rows: PMWPub(public=rows),
+        ),
+        Registered(
+            "prior",
+            "a public prior, improved where noisy marginals and cells say most",
+            lambda _: Prior(),
+            upon=lambda rows: Prior(public=rows),
+        ),
+        Registered(
+            "prior-update",
+            "public data improved for all, then for each group (IDE)",
+            lambda domain: PriorUpdate(public=every_cell(domain, 1), by=_halves(domain)),
+            upon=lambda rows: PriorUpdate(public=rows, by=_halves(rows.domain)),
+        ),
     )
 }
 

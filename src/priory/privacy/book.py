@@ -162,6 +162,9 @@ def check_terms(terms: Terms) -> None:
     """Raise an `OptionError` if no ledger can be made for `terms`."""
     if not terms.dataset.strip():
         raise OptionError("dataset", "a data set needs a name")
+    if any("\ud800" <= letter <= "\udfff" for letter in terms.dataset):
+        # It would fail to be written into a release that is paid for.
+        raise OptionError("dataset", "the name of a data set is text that can be written as UTF-8")
     if terms.person is None and terms.total.max_rows > 1:
         raise OptionError("max_rows", "more than one row a person needs a person column")
 

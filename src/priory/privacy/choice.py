@@ -33,6 +33,8 @@ from priory.privacy.accounting import rho_of_pure
 from priory.privacy.budget import Budget
 from priory.privacy.noise import Bits, Integers, double_up, root_up
 
+ChoiceKind = Literal["noisy-max", "permute-and-flip"]
+
 # Beyond this many candidates OpenDP takes longer than the samplers here.
 MOST_FOR_OPENDP = 500
 # Floats further apart than this are in the right order: the one of exp(k·log 2 − x), which is at most about 1, is wrong
@@ -118,9 +120,6 @@ class PermuteAndFlip(Choice):
     def pick_by_coins(self, scores: Integers, bits: Bits = os.urandom) -> int:
         accepted = np.flatnonzero(_coins(scores.max() - scores, self.scale, bits))
         return int(accepted[_below(accepted.size, bits)])
-
-
-ChoiceKind = Literal["noisy-max", "permute-and-flip"]
 
 
 def choice_within(share: Budget, sensitivity: Fraction, kind: ChoiceKind | None = None) -> Choice:

@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priory.data.source import Source, checked_cliques
-from priory.errors import DomainError, OptionError
-from priory.privacy.budget import Budget
+from priory.errors import BudgetError, DomainError, OptionError
+from priory.privacy.budget import Budget, short
 from priory.privacy.choice import ChoiceKind, choice_within
+from priory.privacy.functionals import Functional, LargestCell, MixtureError, NoisyNumber
 from priory.privacy.ledger import Event, Reservation
 from priory.privacy.measurement import Measurement
 from priory.privacy.noise import Integers, Noise, NoiseKind, noise_within
@@ -31,10 +32,11 @@ from priory.queries.parts import (
     Total,
 )
 from priory.queries.query import Query
-from priory.queries.sensitivity import Relation, entry_range, sensitivity
+from priory.queries.sensitivity import Relation, Sensitivity, entry_range, sensitivity
 
 PARTS = (Identity, Total, Point, Set, Range, Prefix, Recode, Mean, Moments, Matrix)
 SCORES = (AbsoluteError, L1Error, Dependence, Payoff)
+FUNCTIONALS = (LargestCell, MixtureError)
 # Answers must fit 62 bits for tables of up to 2^32 rows.
 LARGEST_ENTRY = 2**30
 # Answers that were looked at are kept, to be scored again, up to this many cells.
@@ -57,6 +59,7 @@ class Curator:
         self._source = source
         self._randomness: Randomness = OperatingSystem() if randomness is None else randomness
         self._kept: dict[Query, Integers] = {}
+        self._checked: set[Query] = set()
 
     def __repr__(self) -> str:
         return f"Curator({self.reservation!r}, {len(self.domain)} attributes)"
@@ -77,7 +80,7 @@ class Curator:
     @property
     def relation(self) -> Relation:
         """Which tables are neighbours."""
-        return self.budget.relation
+        return Relation.of(self.budget.relation)
 
     @property
     def public_total(self) -> int | None:
@@ -90,6 +93,22 @@ class Curator:
         """What is promised about a release made with this curator."""
         # Only the operating system's counts as private, whatever another source says of itself.
         return Statement.of(self.reservation, mechanism, is_private=type(self._randomness) is OperatingSystem)
+
+    def check(self, budget: Budget) -> None:
+        """Refuse a budget that is more than is left, for mechanisms that may end before they have spent it.
+
+        Raises:
+            BudgetError: it is. Nothing was looked at.
+        """
+        self._check_share(budget)
+        if budget.amount > self.left:
+            letter = budget.currency.letter
+            raise BudgetError(
+                f"{letter} = {short(budget.amount)} is asked for and {letter} = {short(self.left)} is left. "
+                "Nothing was looked at",
+                asked=budget.amount,
+                left=self.left,
+            )
 
     def answer(
         self, queries: Sequence[Query], shares: Sequence[Budget], *, noise: NoiseKind | None = None
@@ -154,22 +173,52 @@ class Curator:
         picked = [self._randomness.pick(candidates, choice) for _ in range(draws)]
         return tuple(score.pick(queries, i if places is None else int(places[i])) for i in picked)
 
+    def number(self, functional: Functional, share: Budget) -> NoisyNumber:
+        """Pay, then release one number about the whole table, with noise.
+
+        Raises:
+            BudgetError: the share is more than is left. Nothing was looked at.
+        """
+        if type(functional) not in FUNCTIONALS:
+            closed = ", ".join(kind.__name__ for kind in FUNCTIONALS)
+            raise OptionError("functional", f"the list of functionals is closed: {closed}")
+        self._check_queries(functional.queries)
+        self._check_share(share)
+        neighbours = Neighbours(self.relation, self.budget.max_rows, None)
+        functional.check(neighbours)
+        steps = functional.sensitivity(neighbours)
+        noise = noise_within(share, Sensitivity(steps, steps**2))
+        self.reservation.charge([Event(noise.kind, functional.kind, share.amount if steps else Fraction(0))])
+        truth = np.array([functional.value(self._truths(functional.queries))], dtype=np.int64)
+        scale = 2.0**-functional.bits
+        return NoisyNumber(scale * int(self._noisy([truth], [noise])[0][0]), scale * noise.stddev, noise)
+
     def _neighbours(self, score: Score) -> Neighbours:
         total = self.public_total if isinstance(score, Dependence) else None
         return Neighbours(self.relation, self.budget.max_rows, total)
 
     def _check_queries(self, queries: Sequence[Query]) -> None:
         """Everything that could go wrong with them later, for later something is paid."""
-        for query in queries:
+        # A workload is asked about in every round, and checked in the first.
+        new = [query for query in dict.fromkeys(queries) if query not in self._checked]
+        for query in new:
             self._check_query(query)
-        checked_cliques(self.domain, list(dict.fromkeys(query.clique for query in queries)))
+        checked_cliques(self.domain, list(dict.fromkeys(query.clique for query in new)))
+        self._checked.update(new)
 
     def _check_query(self, query: Query) -> None:
+        if type(query) is not Query:
+            raise OptionError(
+                "queries", f"a query is a Query and nothing derived from it; got a {type(query).__name__}"
+            )
         if self.domain.project(self.domain.checked(query.clique)) != query.domain:
             raise DomainError(f"a query over {query.clique} has sizes {query.domain.shape} unlike the data's")
         if any(type(part) not in PARTS for part in query.parts):
             # Another part could answer something else than the matrix that its sensitivity is worked out from.
             raise OptionError("queries", "a part of one's own must be a Matrix")
+        for part, size in zip(query.parts, query.domain.shape, strict=True):
+            # A query that was put together without `Query.product` has not been checked: a code of −1 counts twice.
+            part.check(size)
         if not query.is_integer:
             raise OptionError("queries", "noise is added to integers; use query.on_lattice(bits) for real entries")
         if max(map(abs, entry_range(query))) > LARGEST_ENTRY:

@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from priory.data.schema import Schema
-from priory.errors import BudgetError, LedgerError, PrioryError
+from priory.errors import BudgetError, LedgerError, OptionError, PrioryError
 from priory.privacy.accounting import epsilon_at, rho_of_pure
 from priory.privacy.book import (
     Entry,
@@ -51,6 +51,7 @@ class Ledger:
     def __init__(self, path: Path | None, memory: sqlite3.Connection | None = None) -> None:
         self.path = path
         self._memory = memory
+        self._process = os.getpid()
         # One connection in memory cannot hold two transactions; files are locked by SQLite.
         self._lock = threading.RLock()
         with self._transaction() as connection:
@@ -66,7 +67,7 @@ class Ledger:
         """
         path = Path(path).absolute()
         check_terms(terms)
-        draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+        draft = path.with_name(f".{secrets.token_hex(8)}")
         try:
             # Only the owner may read it: it holds the key of the persons rule.
             os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
@@ -165,6 +166,9 @@ class Ledger:
             BudgetError: it is more than is left. Nothing was set aside.
         """
         asked = self.price(budget)
+        if budget.amount < 0:
+            # Less than nothing would add to what is left.
+            raise OptionError("budget", f"less than nothing cannot be set aside; got {budget}")
         with self._transaction() as connection:
             left = self._left(connection)
             if asked > left:
@@ -210,6 +214,8 @@ class Ledger:
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         """All or nothing, on the disk when it ends, one process and one thread at a time."""
+        if self._memory is not None and self._process != os.getpid():
+            raise LedgerError("a book in memory is not shared with other processes: each could spend it. Use a file")
         with self._lock:
             try:
                 connection = self._memory or connect(self.path or Path())
@@ -219,7 +225,7 @@ class Ledger:
                 connection.execute("BEGIN IMMEDIATE")
                 yield connection
                 connection.execute("COMMIT")
-            except sqlite3.Error as error:
+            except (sqlite3.Error, UnicodeEncodeError) as error:
                 raise LedgerError(f"{self.path or 'the ledger'} cannot be used: {_reason(error)}") from None
             finally:
                 if connection.in_transaction:
@@ -267,14 +273,12 @@ class Reservation:
             BudgetError: they cost more than is left. Nothing was paid.
             LedgerError: the reservation is not in use.
         """
-        if self._stage != "in use" or self._process != os.getpid():
-            # A forked process holds a copy, and both could spend it.
-            stage = self._stage if self._process == os.getpid() else "another process's"
-            raise LedgerError(f"reservation {self.number} is {stage}; a reservation pays only inside its own `with`")
         if any(event.cost < 0 for event in events):
             raise LedgerError("a cost is never below 0")
         asked = sum((event.cost for event in events), Fraction(0))
+        # With the lock, no other thread can settle it between the check and the payment.
         with self._lock:
+            self._check_in_use()
             if asked > self.left:
                 letter = self.budget.currency.letter
                 raise BudgetError(
@@ -286,6 +290,12 @@ class Reservation:
             self.spent += asked
             self.events += events
 
+    def _check_in_use(self) -> None:
+        if self._stage != "in use" or self._process != os.getpid():
+            # A forked process holds a copy, and both could spend it.
+            stage = self._stage if self._process == os.getpid() else "another process's"
+            raise LedgerError(f"reservation {self.number} is {stage}; a reservation pays only inside its own `with`")
+
     def __enter__(self) -> Self:
         if self._stage != "unused":
             raise LedgerError(f"reservation {self.number} was used already; reserve anew")
@@ -295,9 +305,11 @@ class Reservation:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._stage = "settled"
         if self._process != os.getpid():
+            self._stage = "settled"
             return
+        with self._lock:
+            self._stage = "settled"
         try:
             self._settle(is_normal=kind is None)
         except LedgerError as trouble:

@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
@@ -262,6 +263,11 @@ def _check(queries: Sequence[Query], estimates: Sequence[Numbers], factor: int =
 
 def _magnitude(queries: Sequence[Query]) -> int:
     """What one row adds to the absolute sum of a query's answers, at most."""
+    return _largest_norm(tuple(queries))
+
+
+@lru_cache(maxsize=64)
+def _largest_norm(queries: tuple[Query, ...]) -> int:
     return max(1, *(math.ceil(sensitivity(query, Relation.ADD_REMOVE).l1) for query in queries))
 
 
@@ -282,6 +288,11 @@ def _gap(truth: Integers, estimate: Numbers, bits: int) -> Integers:
 
 
 def _largest_change(queries: Sequence[Query], neighbours: Neighbours) -> Fraction:
+    return _largest_of_all(tuple(queries), neighbours)
+
+
+@lru_cache(maxsize=64)
+def _largest_of_all(queries: tuple[Query, ...], neighbours: Neighbours) -> Fraction:
     return max(largest_change(query, neighbours.relation, neighbours.max_rows) for query in queries)
 
 

@@ -135,7 +135,7 @@ class Point(Part):
     code: int
 
     def check(self, size: int) -> None:
-        if not 0 <= self.code < size:
+        if not hasattr(self.code, "__index__") or not 0 <= self.code < size:
             raise DomainError(f"code {self.code} is not in 0 … {size - 1}")
 
     def rows(self, size: int) -> int:
@@ -158,7 +158,9 @@ class Range(Part):
     high: int
 
     def check(self, size: int) -> None:
-        if not 0 <= self.low <= self.high < size:
+        if not all(hasattr(code, "__index__") for code in (self.low, self.high)) or not (
+            0 <= self.low <= self.high < size
+        ):
             raise DomainError(f"range {self.low} … {self.high} is empty or not in 0 … {size - 1}")
 
     def rows(self, size: int) -> int:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -57,25 +58,33 @@ class Query:
         """C, the attributes the query reads."""
         return self.domain.attributes
 
-    @property
+    @cached_property
     def shape(self) -> tuple[int, ...]:
         """How many answers there are along each part."""
         return tuple(part.rows(size) for part, size in zip(self.parts, self.domain.shape, strict=True))
 
-    @property
+    @cached_property
     def rows(self) -> int:
         """How many answers there are."""
         return math.prod(self.shape)
 
-    @property
+    @cached_property
     def is_marginal(self) -> bool:
         """Whether every part is the identity."""
         return all(isinstance(part, Identity) for part in self.parts)
 
-    @property
+    @cached_property
     def is_integer(self) -> bool:
         """Whether every entry of every part is an integer, so that integer counts give integer answers."""
         return all(part.is_integer(size) for part, size in zip(self.parts, self.domain.shape, strict=True))
+
+    def __hash__(self) -> int:
+        # Workloads of hundreds of queries are looked up in every round of a mechanism: hash each of them once.
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.domain, self.parts))
 
     def __call__(self, marginal: Numbers) -> Numbers:
         """The answers on a marginal of the clique, of shape `self.shape`."""

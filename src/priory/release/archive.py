@@ -28,8 +28,8 @@ MANIFEST = "manifest.json"
 MOST_FILES, MOST_BYTES, MOST_MANIFEST_BYTES = 100_000, 2**34, 2**26
 
 _HEADER = re.compile(
-    rb"\x93NUMPY\x01\x00..{'descr': '(?P<dtype><[if]8)', "
-    rb"'fortran_order': False, 'shape': \((?P<shape>[0-9, ]*)\), } *\n",
+    rb"\x93NUMPY\x01\x00..{'descr': '(?P<dtype><[if]8)', 'fortran_order': False, "
+    rb"'shape': \((?P<shape>[0-9, ]*)\), } *\n",
     re.DOTALL,
 )
 

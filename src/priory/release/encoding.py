@@ -39,7 +39,7 @@ def encode_measurements(measurements: Sequence[Measurement]) -> tuple[list[Json]
     described = []
     for number, measurement in enumerate(measurements):
         values = f"{number}.npy"
-        arrays[values] = array_bytes(_plain(measurement.values))
+        arrays[values] = array_bytes(plain(measurement.values))
         parts = [_encode_part(part, f"{number}.{i}.npy", arrays) for i, part in enumerate(measurement.query.parts)]
         described.append(
             {
@@ -89,7 +89,8 @@ def _decode_part(described: Json, arrays: Mapping[str, bytes]) -> Part:
     return kind(*(described[field] for field in fields))
 
 
-def _plain(values: Any) -> Any:  # noqa: ANN401 - an array of either kind
+def plain(values: Any) -> Any:  # noqa: ANN401 - an array of either kind
+    """The numbers in 64 bits, as files hold them."""
     return values.astype(np.float64 if values.dtype.kind == "f" else np.int64)
 
 

@@ -1,19 +1,24 @@
-"""Release: measurements, schema and the privacy statement, as one file."""
+"""Release: measurements, model, schema and the privacy statement, as one file."""
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
 from priory.data.schema import Schema
 from priory.domain import Domain
 from priory.errors import PrioryError, ReleaseError
+from priory.model.bases import Base
+from priory.model.model import Model
+from priory.model.store import from_arrays, to_arrays
 from priory.privacy.measurement import Measurement
 from priory.privacy.statement import Statement
 from priory.release import archive, encoding
 
 _REQUIRED = frozenset({"statement", "domain", "measurements"})
 _KNOWN = _REQUIRED | {"schema"}
+_MODEL = "model"
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +51,34 @@ class Release:
         if name in _KNOWN or not name.isidentifier():
             raise ReleaseError(f"a section cannot be called {name!r}")
         return replace(self, sections={**self.sections, name: dict(files)})
+
+    def with_model(self, model: Model) -> "Release":
+        """The same release with the model that its measurements led to; public rows it stands on are stored, too."""
+        meta, arrays = to_arrays(model, embed_public_rows=True)
+        names = {name: f"{number}.npy" for number, name in enumerate(arrays)}
+        files = {names[name]: archive.array_bytes(encoding.plain(array)) for name, array in arrays.items()}
+        described = {"model": meta, "arrays": names}
+        return self.with_section(_MODEL, {"model.json": archive.json_bytes(described), **files})
+
+    @cached_property
+    def model(self) -> Model | None:
+        """The model, where the mechanism made one.
+
+        Raises:
+            ReleaseError: its section is damaged.
+        """
+        if _MODEL not in self.sections:
+            return None
+        files = self.sections[_MODEL]
+        try:
+            described = json.loads(files["model.json"])
+            arrays = {name: archive.array_of(files[file]) for name, file in described["arrays"].items()}
+        except (KeyError, TypeError, ValueError, AttributeError):
+            raise ReleaseError("the stored model is damaged: its files do not fit together") from None
+        model: Base = from_arrays(described["model"], arrays)
+        if not isinstance(model, Model):
+            raise ReleaseError("the stored model is damaged: it is only the base of one")
+        return model
 
     def save(self, path: str | Path) -> None:
         """Write the release file."""

@@ -1,0 +1,37 @@
+"""Figures 2 and 3 of PMW^Pub: public rows with too many or too few women, and fewer of them."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from experiments.ours_public import ARMS, measured, summary
+from experiments.results import Results, shown
+from experiments.splits import Split, runs
+
+BIASES = (-0.2, -0.1, 0.0, 0.1, 0.2, 0.3, 0.45, 0.55, 0.65)
+SIZES = (1.0, 0.1, 0.01, 0.001)
+KEYS = ("split", "epsilon", "arm", "run")
+EPSILON = "1"
+
+
+def run() -> None:
+    """Every bias and size, arm and repeat that is not there yet; no public row is a private one."""
+    split = Split.load("adult_disjoint")
+    rows = np.repeat(split.public.codes, np.rint(split.public.shares * 4_869).astype(int), axis=0).astype(np.int64)
+    results = Results.of("biased_public", KEYS)
+    cases = [(f"bias {bias}", bias, 1.0) for bias in BIASES] + [(f"size {size}", 0.0, size) for size in SIZES[1:]]
+    for name, bias, size in cases:
+        for repeat in range(runs(5)):
+            drawn = split.upon(biased(rows, bias, size, np.random.default_rng(repeat)))
+            for arm in ARMS:
+                if not results.has(split=name, epsilon=EPSILON, arm=arm, run=repeat):
+                    key = {"split": name, "epsilon": EPSILON, "arm": arm, "run": repeat}
+                    results.add(key | measured(drawn, arm, EPSILON, repeat))
+    shown(summary(results))
+
+
+def biased(rows: NDArray[np.int64], bias: float, size: float, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Rows drawn with replacement, the share of the first code of sex moved by `bias`."""
+    first = rows[:, 0] == 0
+    share = min(max(float(first.mean()) + bias, 0.0), 1.0)
+    weights = np.where(first, share / max(first.sum(), 1), (1 - share) / max((~first).sum(), 1))
+    return rows[rng.choice(len(rows), max(int(size * len(rows)), 1), p=weights / weights.sum())]

@@ -1,0 +1,14 @@
+"""Noiseless: measurements of so large a budget that they have no noise, for estimators that weigh by it."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from priory.privacy.measurement import Measurement
+
+# Far below what a whole record is.
+LEAST_STDDEV = 0.01
+
+
+def weighable(measurements: Iterable[Measurement]) -> list[Measurement]:
+    """The measurements, none with less noise than an estimator can divide by."""
+    return [replace(measurement, stddev=max(measurement.stddev, LEAST_STDDEV)) for measurement in measurements]

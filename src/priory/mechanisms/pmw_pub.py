@@ -1,0 +1,211 @@
+"""PMW^Pub: private multiplicative weights over the rows of public data; over the whole domain it is MWEM."""
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from priory.domain import Domain
+from priory.errors import DomainError, OptionError
+from priory.factor import Array
+from priory.measure import measure
+from priory.mechanisms.row_weights import Places, RowWeights, cell_query, every_cell
+from priory.model.bases import PublicRows
+from priory.model.model import Model
+from priory.privacy.budget import Budget
+from priory.privacy.choice import ChoiceKind, choice_within
+from priory.privacy.curator import Curator
+from priory.privacy.measurement import Measurement
+from priory.privacy.scores import AbsoluteError, Pick
+from priory.queries.query import Query
+from priory.queries.workload import Workload
+from priory.release import Release
+
+# Where the number of rows is secret, this part of the budget buys a noisy one.
+TOTAL_SHARE = 0.05
+# Without a given number of rounds the first costs this part: what it shows decides how many more there are.
+PROBE_SHARE = 0.1
+MOST_ROUNDS = 300
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """A cell that was measured.
+
+    Attributes:
+        rows: which rows are in it.
+        share: its part of the total, as measured; the mean where it was measured more than once.
+        variance: of that.
+    """
+
+    rows: Places
+    share: float
+    variance: float
+
+    def and_again(self, share: float, variance: float) -> "Known":
+        """With another measurement of the same cell, both weighted by what they tell."""
+        precision = 1 / self.variance + 1 / variance if min(self.variance, variance) > 0 else math.inf
+        if math.isinf(precision):
+            return self if self.variance <= variance else replace(self, share=share, variance=variance)
+        mean = (self.share / self.variance + share / variance) / precision
+        return replace(self, share=mean, variance=1 / precision)
+
+    def miss(self, weights: RowWeights) -> float:
+        """How far the weights are below what was measured."""
+        return self.share - weights.share(self.rows)
+
+
+@dataclass(frozen=True, eq=False)
+class Iterates:
+    """Where the rounds have come to; all of it is private.
+
+    Attributes:
+        last: the weights after the last round.
+        sum: the sum of the weights before each round.
+        known: what was measured, by query and cell.
+        measurements: the noisy answers, one a round.
+    """
+
+    last: RowWeights
+    sum: Array
+    known: dict[Pick, Known]
+    measurements: tuple[Measurement, ...]
+
+    @property
+    def average(self) -> Array:
+        """The mean of the weights before each round, the paper's output; those of the start where there was none."""
+        return self.sum / len(self.measurements) if self.measurements else self.last.weights
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PMWPub:
+    """Choose the workload's worst cell, measure it, reweigh the rows; again [Liu et al. 2021, Algorithm 1].
+
+    Past measurements are used again in every round (their §5.3), each against the weights of the moment.
+
+    Attributes:
+        public: the rows to start from; without any, every cell of the domain alike, which is MWEM.
+        workload: marginals; all of three attributes unless told, or of all where there are fewer.
+        rounds: T; unless told, from what the first round shows.
+        iterate: which weights are released.
+        shares: what a round spends on choosing and on measuring.
+        choice: how to choose; the exponential mechanism unless told, permute-and-flip where the budget is pure.
+        reuse: whether past measurements are used again.
+        sweeps: how often, in a round.
+        least: how many standard deviations of its noise a cell must be off for a step; 0 in the paper.
+        unsupported: whether cells that no row is in can be chosen, as in the paper: they cannot be improved.
+        seed: for the order of past measurements.
+    """
+
+    public: PublicRows | None = None
+    workload: Workload | None = None
+    rounds: int | None = None
+    iterate: Literal["last", "average"] = "last"
+    shares: tuple[int, int] = (1, 1)
+    choice: ChoiceKind | None = None
+    reuse: bool = True
+    sweeps: int = 1
+    least: float = 0.0
+    unsupported: bool = False
+    seed: int = 0
+
+    def run(self, curator: Curator, budget: Budget) -> Release:
+        """Spend at most `budget`: no more than the first round where that finds nothing to improve."""
+        weights = self.start(curator.domain)
+        curator.check(budget)
+        total, measured, rest = paid_total(curator, budget)
+        found = self.iterates(curator, rest, weights, total)
+        base = found.last.public_rows(curator.domain, None if self.iterate == "last" else found.average)
+        release = Release(curator.domain, (*measured, *found.measurements), curator.statement("pmw-pub"))
+        return release.with_model(Model.of(base, {}, total))
+
+    def start(self, domain: Domain) -> RowWeights:
+        """The weights before the first round; everything that can be wrong is, before anything is spent."""
+        if self.rounds is not None and not 0 <= self.rounds <= 10 * MOST_ROUNDS:
+            raise OptionError("rounds", f"from 0 to {10 * MOST_ROUNDS}; got {self.rounds}")
+        if self.public is not None and self.public.domain != domain:
+            raise DomainError(f"the public rows have {self.public.domain}, the private table {domain}")
+        workload = Workload.marginals(domain, min(3, len(domain))) if self.workload is None else self.workload
+        queries = workload.checked(domain).queries
+        return RowWeights.of(queries, every_cell(domain, len(queries)) if self.public is None else self.public)
+
+    def iterates(self, curator: Curator, budget: Budget, weights: RowWeights, total: float) -> Iterates:
+        """The rounds themselves."""
+        found = Iterates(weights, np.zeros(len(weights.logs)), {}, ())
+        rounds, rest = self.rounds, budget
+        if rounds is None:
+            probe, rest = budget.split((PROBE_SHARE, 1 - PROBE_SHARE))
+            found = self._round(curator, probe, found, total)
+            rounds = self._informative(found, rest, total)
+        for share in rest.split([1] * rounds) if rounds else ():
+            found = self._round(curator, share, found, total)
+        return found
+
+    def _informative(self, found: Iterates, budget: Budget, total: float) -> int:
+        """How many rounds still choose better than chance, as far as the first one tells: no look at the data.
+
+        A choice is better than chance where the scores' spread over their noise exceeds the logarithm of the number of
+        candidates; the spread is what the first round measured, less what its noise alone would show.
+        """
+        [known] = found.known.values()
+        before = float((found.sum[known.rows]).sum())
+        error = abs(known.share - before) - math.sqrt(known.variance)
+        candidates = int(found.last.supported.sum())
+        scale = float(choice_within(budget.split(self.shares)[0], Fraction(1), self.choice).scale)
+        spread = max(error, 0.0) * total / (scale * math.log(max(candidates, 2)))
+        return min(int(spread if budget.is_pure else spread**2), MOST_ROUNDS)
+
+    def _round(self, curator: Curator, share: Budget, found: Iterates, total: float) -> Iterates:
+        """One round: choose a cell, measure it, step towards it and towards the past ones that are as far off."""
+        choosing, measuring = share.split(self.shares)
+        queries = found.last.queries
+        answers = [total * answer for answer in found.last.answers()]
+        allowed = self._allowed(found)
+        [pick] = curator.choose(queries, answers, AbsoluteError(), choosing, allowed=allowed, kind=self.choice)
+        [measurement] = measure(curator, [cell_query(queries[pick.query], pick.cell or 0)], measuring)
+        measurements = (*found.measurements, measurement)
+        known = _with(found, pick, measurement, total)
+        rng = np.random.default_rng((self.seed, len(measurements)))
+        return Iterates(
+            self._stepped(found.last, known, pick, rng), found.sum + found.last.weights, known, measurements
+        )
+
+    def _allowed(self, found: Iterates) -> NDArray[np.bool_]:
+        """Cells that some row is in and that are not yet known better than choosing could tell."""
+        allowed = found.last.supported | self.unsupported
+        starts = np.cumsum([0, *(query.rows for query in found.last.queries)])
+        fresh = allowed.copy()
+        fresh[[starts[pick.query] + (pick.cell or 0) for pick in found.known]] = False
+        return fresh if fresh.any() else allowed
+
+    def _stepped(
+        self, weights: RowWeights, known: dict[Pick, Known], pick: Pick, rng: np.random.Generator
+    ) -> RowWeights:
+        bar = abs(known[pick].miss(weights)) / 2
+        past = [k for k in known.values() if abs(k.miss(weights)) >= bar] if self.reuse else [known[pick]]
+        past = [k for k in past if abs(k.miss(weights)) >= self.least * math.sqrt(k.variance)]
+        for _ in range(self.sweeps):
+            for i in rng.permutation(len(past)):
+                weights = weights.stepped(past[i].rows, past[i].miss(weights) / 2)
+        return weights
+
+
+def _with(found: Iterates, pick: Pick, measurement: Measurement, total: float) -> dict[Pick, Known]:
+    share = min(max(float(measurement.values.sum()) / total, 0.0), 1.0)
+    variance = measurement.variance / total**2
+    if pick in found.known:
+        return {**found.known, pick: found.known[pick].and_again(share, variance)}
+    return {**found.known, pick: Known(found.last.rows_in(pick.query, pick.cell or 0), share, variance)}
+
+
+def paid_total(curator: Curator, budget: Budget) -> tuple[float, tuple[Measurement, ...], Budget]:
+    """The number of rows, what was measured for it, and what is left of the budget: all of it where it is public."""
+    public = curator.public_total
+    if public is not None:
+        return float(max(public, 1)), (), budget
+    paying, rest = budget.split((TOTAL_SHARE, 1 - TOTAL_SHARE))
+    [measurement] = measure(curator, [Query.marginal(curator.domain, ())], paying)
+    return max(float(measurement.values.sum()), 1.0), (measurement,), rest

@@ -1,0 +1,184 @@
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from checks import MECHANISM_CHECKS
+from houses import DOMAIN, Rows, curated, random_rows
+from priory.audit.public import complaints_upon
+from priory.data.schema import Schema
+from priory.domain import Domain
+from priory.errors import BudgetError, DataError, DomainError, OptionError
+from priory.mechanisms.fit import fit
+from priory.mechanisms.neighbourhood import neighbourhood
+from priory.mechanisms.prior import Prior, expected_noise, weighted_closure
+from priory.mechanisms.registry import MECHANISMS, Registered
+from priory.model.bases import PublicRows
+from priory.privacy.budget import Budget
+from priory.privacy.ledger import Ledger
+from priory.queries.parts import Prefix
+from priory.queries.query import Query
+from priory.queries.workload import Workload
+from priory.release import Release
+from publics import KINDS, private, public
+
+BUDGET = Budget.zcdp("1/10", relation="replace-one")
+PAIRS = Workload.marginals(DOMAIN, 2)
+
+
+def mean_distance(release: Release, source: Rows) -> float:
+    assert release.model is not None
+    model, n = release.model, len(source.rows)
+    return float(
+        np.mean(
+            [
+                np.abs(model.project(query.clique).values - source.count([query.clique])[0].values).sum() / (2 * n)
+                for query in PAIRS
+            ]
+        )
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "check", [c for c in MECHANISM_CHECKS if "more_than" in c.__name__ or "part" in c.__name__ or "same" in c.__name__]
+)
+def test_the_contract_holds_upon_every_kind_of_public_rows(check: Callable[[Registered], None], kind: str) -> None:
+    check(Registered("prior", "", lambda _: Prior(public=public(kind), rounds=2, cells=1)))
+
+
+@pytest.mark.parametrize("kind", ["smaller", "disjoint"])
+def test_the_audit_replays_it_upon_public_rows(kind: str) -> None:
+    entry = replace(MECHANISMS["prior"], upon=lambda rows: Prior(public=rows, rounds=2, cells=1))
+    assert list(complaints_upon(entry, kind, 4)) == []
+
+
+@pytest.mark.statistical
+def test_a_prior_that_is_right_is_hardly_spoiled_by_little_budget() -> None:
+    # The truth is the prior: every move away is noise. One run in ten moves, by 0.05; five means of 0.04 are far off.
+    source = random_rows(3_000, seed=1)
+    budget = Budget.zcdp("1/10000", relation="replace-one")
+    distances = []
+    for _ in range(5):
+        with curated(budget, source) as curator:
+            release = Prior(public=PublicRows(source.rows, DOMAIN), workload=PAIRS, outside=0.0).run(curator, budget)
+        distances.append(mean_distance(release, source))
+    assert np.mean(distances) < 0.04
+
+
+@pytest.mark.parametrize("kind", ["smaller", "disjoint", "larger"])
+def test_a_large_budget_leaves_the_public_support_for_the_truth(kind: str) -> None:
+    source = Rows(DOMAIN, private(kind))
+    budget = Budget.zcdp(1000, relation="replace-one")
+    with curated(budget, source) as curator:
+        before = mean_distance(_untouched(kind, source), source)
+        release = Prior(public=public(kind), workload=PAIRS).run(curator, budget)
+    # One value away from two rows is not everywhere.
+    assert mean_distance(release, source) < (0.5 if kind == "disjoint" else 0.3) * before
+
+
+def _untouched(kind: str, source: Rows) -> Release:
+    from priory.model.model import Model
+
+    with curated(BUDGET, source) as curator:
+        release = Release(DOMAIN, (), curator.statement("none"))
+    return release.with_model(Model.of(public(kind), {}, len(source.rows)))
+
+
+def test_rows_outside_have_their_share_and_every_value() -> None:
+    rows = public("disjoint")
+    base = neighbourhood(rows, 0.1, np.random.default_rng(0), each=5)
+    for axis, size in enumerate(DOMAIN.shape):
+        assert set(base.codes[:, axis]) == set(range(size))
+    inside = (base.codes[:, None, :] == rows.codes[None, :, :]).all(axis=2).any(axis=1)
+    # Some rows one value away are public rows again, and add to their share.
+    assert 0.9 <= base.shares[inside].sum() < 1
+    away = (base.codes[:, None, :] != rows.codes[None, :, :]).sum(axis=2).min(axis=1)
+    assert away.max() == 1
+    assert neighbourhood(rows, 0.0, np.random.default_rng(0)) is rows
+
+
+def test_candidates_are_the_marginals_of_the_workload_and_weigh_what_they_share_with_it() -> None:
+    closure = weighted_closure(PAIRS)
+    cliques = {query.clique: weight for query, weight in closure.items()}
+    assert len(cliques) == 6
+    # Each attribute is in two of the three pairs; a pair shares two attributes with itself and one with each other.
+    assert cliques["age",] == 2
+    assert cliques["age", "sex"] == 4
+
+
+def test_expected_noise_is_what_the_share_buys() -> None:
+    query = Query.marginal(DOMAIN, ("age", "sex"))
+    # One row replaced moves two cells: σ² = 2/2ρ = 10, over 8 cells.
+    assert expected_noise(query, BUDGET) == pytest.approx(8 * np.sqrt(2 / np.pi * 10), rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "error"),
+    [
+        (Prior(public=PublicRows([[0]], Domain.of({"age": 4}))), DomainError),
+        (Prior(workload=Workload.of([])), DomainError),
+        (Prior(workload=Workload.of([Query.product(DOMAIN, {"age": Prefix()})])), OptionError),
+        (Prior(outside=1.0), OptionError),
+        (Prior(rounds=0), OptionError),
+    ],
+)
+def test_what_cannot_be_done_costs_nothing(mechanism: Prior, error: type[Exception]) -> None:
+    source = random_rows()
+    with curated(BUDGET, source) as curator:
+        with pytest.raises(error):
+            mechanism.run(curator, BUDGET)
+        with pytest.raises(BudgetError):
+            Prior().run(curator, Budget.zcdp(1, relation="replace-one"))
+        assert curator.reservation.spent == 0
+    assert source.looks == 0
+
+
+SCHEMA = Schema.parse(
+    """
+priory: 1
+name: people
+columns:
+  colour: {kind: category, levels: [red, green], other: rest}
+  age: {kind: integer, bounds: [0, 99], bins: {edges: [0, 50, 99]}, nullable: true}
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("colour\nred\n", DataError),
+        ("colour,age\nmauve,3\n", DataError),
+        ("colour,age\nred,300\n", DataError),
+        ("colour,age\nred,old\n", DataError),
+        ("colour,age\n,3\n", DataError),
+        ("colour,age\n", DataError),
+    ],
+)
+@pytest.mark.parametrize("mechanism", ["prior", "pmw-pub"])
+def test_bad_public_data_is_refused_and_nothing_spent(
+    tmp_path: Path, text: str, error: type[Exception], mechanism: str
+) -> None:
+    (tmp_path / "public.csv").write_text(text)
+    (tmp_path / "private.csv").write_text("colour,age\nred,3\n")
+    book = Ledger.in_memory(Budget.zcdp(1), dataset="people", schema=SCHEMA.dump())
+    data, bad = tmp_path / "private.csv", tmp_path / "public.csv"
+    with pytest.raises(error):
+        fit(data, SCHEMA, rho=1, mechanism=mechanism, public=bad, ledger=book)
+    assert book.left() == 1
+
+
+def test_a_mechanism_without_use_for_public_data_says_so(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("colour,age\nred,3\n")
+    with pytest.raises(OptionError, match="public"):
+        fit(tmp_path / "a.csv", SCHEMA, rho=1, mechanism="independent", public=tmp_path / "a.csv")
+
+
+def test_a_fit_upon_public_data_gives_a_model(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("colour,age\n" + "red,3\ngreen,70\n" * 20)
+    release = fit(tmp_path / "a.csv", SCHEMA, rho=1, mechanism="prior", public=tmp_path / "a.csv")
+    assert release.model is not None
+    assert release.model.domain == SCHEMA.domain
