@@ -39,6 +39,7 @@ class Effort:
         fits: on each side, for each mechanism end to end.
         plans: runs of the ledger that are killed.
         scales: how many scales of each sampler are tested.
+        categories: of the widest table of one column.
     """
 
     draws: int
@@ -49,6 +50,7 @@ class Effort:
     fits: int
     plans: int
     scales: int
+    categories: int
 
 
 WHOLE = Effort(
@@ -60,7 +62,18 @@ WHOLE = Effort(
     fits=2_000,
     plans=1_000,
     scales=6,
+    categories=1_000_000,
 )
-QUICK = Effort(draws=50_000, trials=60_000, picks=8_000, least_share=0.5, neighbours=30, fits=200, plans=40, scales=2)
+QUICK = Effort(
+    draws=50_000,
+    trials=60_000,
+    picks=8_000,
+    least_share=0.5,
+    neighbours=12,
+    fits=40,
+    plans=40,
+    scales=2,
+    categories=10_000,
+)
 
 Test = Callable[[Effort], Iterable[Finding]]

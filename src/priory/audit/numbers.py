@@ -40,7 +40,7 @@ BAD_OPTIONS: tuple[dict[str, Any], ...] = (
 _NO_ROWS: Integers = np.zeros((0, 1), dtype=np.int64)
 
 
-def bad_numbers(effort: Effort) -> Iterator[Finding]:  # noqa: ARG001
+def bad_numbers(effort: Effort) -> Iterator[Finding]:
     """Options that cannot be, and tables of every odd shape, for every mechanism."""
     for entry in MECHANISMS.values():
         wrong = [options for options in BAD_OPTIONS if not _is_refused_for_nothing(entry, options)]
@@ -50,7 +50,7 @@ def bad_numbers(effort: Effort) -> Iterator[Finding]:  # noqa: ARG001
             f"{len(BAD_OPTIONS)}",
             not wrong,
         )
-        tables = _tables()
+        tables = _tables(effort.categories)
         good = sum(_is_valid(entry, source, budget) for source in tables.values() for budget in _budgets(entry))
         expected = len(tables) * len(_budgets(entry))
         yield Finding(
@@ -58,13 +58,13 @@ def bad_numbers(effort: Effort) -> Iterator[Finding]:  # noqa: ARG001
         )
 
 
-def _tables() -> dict[str, Codes]:
-    one, many = Domain.of({"a": 1}), Domain.of({"a": 10**6})
+def _tables(categories: int) -> dict[str, Codes]:
+    one, many = Domain.of({"a": 1}), Domain.of({"a": categories})
     return {
         "no rows": Codes(Domain.of({"a": 3}), _NO_ROWS),
         "one row": Codes(Domain.of({"a": 3, "b": 2}), np.array([[1, 0]])),
         "one column of one value": Codes(one, np.zeros((5, 1), dtype=np.int64)),
-        "10⁶ categories": Codes(many, np.arange(1000, dtype=np.int64)[:, None]),
+        f"{categories:,} categories": Codes(many, np.arange(1000, dtype=np.int64)[:, None]),
     }
 
 

@@ -71,8 +71,15 @@ class _Classes:
             return cls(np.zeros(size, dtype=np.int64), np.zeros((1, 0), dtype=np.bool_), {})
         queries = [terms[i].query for i in reading]
         rows = [query.parts[query.domain.axis[name]].matrix(size)[0] > 0 for query in queries]
-        patterns, of_value = np.unique(np.stack(rows, axis=1), axis=0, return_inverse=True)
-        return cls(of_value.reshape(-1), patterns, {i: column for column, i in enumerate(reading)})
+        # Most values of a large attribute satisfy no term at all: they are class 0, and only the others are sorted.
+        touched = np.flatnonzero(np.logical_or.reduce(rows))
+        patterns, places = np.unique(np.stack([row[touched] for row in rows], axis=1), axis=0, return_inverse=True)
+        of_value = np.zeros(size, dtype=np.int64)
+        of_value[touched] = places.reshape(-1) + 1
+        patterns = np.concatenate([np.zeros((1, len(rows)), dtype=np.bool_), patterns])
+        if len(touched) == size:
+            patterns, of_value = patterns[1:], of_value - 1
+        return cls(of_value, patterns, {i: column for column, i in enumerate(reading)})
 
     @property
     def count(self) -> int:
