@@ -73,7 +73,7 @@ QUICK = Effort(
     fits=40,
     plans=40,
     scales=2,
-    categories=10_000,
+    categories=2_000,
 )
 
 Test = Callable[[Effort], Iterable[Finding]]
