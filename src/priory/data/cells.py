@@ -234,7 +234,10 @@ def _read_typed(column: ModelledColumn, cell: object) -> Reading:
 
 def _as_double(cell: object) -> Reading:
     """The double nearest to a typed number; infinite beyond the largest."""
-    if isinstance(cell, bool | np.bool_) or not isinstance(cell, int | float | np.integer | np.floating | Decimal):
+    # A duration is an integer to NumPy, but not a number.
+    if isinstance(cell, bool | np.bool_ | np.timedelta64):
+        return Unread.BAD
+    if not isinstance(cell, int | float | np.integer | np.floating | Decimal):
         return Unread.BAD
     try:
         return float(cell)
