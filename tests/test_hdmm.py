@@ -193,3 +193,12 @@ def test_hdmm_answers_its_workload_better_than_uniform() -> None:
         truth = query(source.count([query.clique])[0].values)
         uniform = query(np.full(query.domain.shape, 2000 / query.domain.size))
         assert np.abs(fitted.answer(query) - truth).sum() < 0.3 * np.abs(uniform - truth).sum()
+
+
+def test_a_million_values_are_asked_as_they_are_and_their_prefixes_refused_with_the_size() -> None:
+    domain = Domain.of({"wide": 10**6})
+    marginal = Query.marginal(domain, "wide")
+    query, error = best_product([marginal], [2.0], is_pure=True)
+    assert (query, error) == (marginal, 2.0 * 10**6)
+    with pytest.raises(SizeError, match="1,000,000 values"):
+        best_product([Query.product(domain, {"wide": Prefix()})], [1.0], is_pure=True)

@@ -14,6 +14,7 @@ from functools import lru_cache
 import numpy as np
 
 from priory.domain import Clique
+from priory.errors import SizeError
 from priory.factor import Array
 from priory.queries.parts import Identity, Matrix, Part, Total
 from priory.queries.query import Query
@@ -24,6 +25,8 @@ from priory.queries.workload import Workload
 RESTARTS, RESTARTED_UP_TO = 5, 128
 # From this many values on an attribute is asked as it is: a search would take minutes.
 LARGEST_ATTRIBUTE = 1024
+# A Gram matrix of more values than this would not fit a laptop.
+LARGEST_GRAM = 20_000
 ITERATIONS = 300
 ROUNDS = 10
 SEED = 0
@@ -104,6 +107,9 @@ def best_product(queries: Sequence[Query], weights: Sequence[float], *, is_pure:
     Σ_k w_k Π_{j≠i} tr(G_{k,j}(A_jᵀA_j)⁻¹)·G_{k,i}.
     """
     domain = queries[0].domain
+    if all(query.is_marginal for query in queries):
+        # Each Gram is the identity, for which nothing beats asking as it is; forming it could take any memory.
+        return Query.marginal(domain, domain), sum(weights) * domain.size
     grams = [[_gram(part, size) for part, size in zip(q.parts, domain.shape, strict=True)] for q in queries]
     errors = [[float(np.trace(gram)) for gram in row] for row in grams]
     parts: list[Part] = [Identity()] * len(domain)
@@ -118,6 +124,12 @@ def best_product(queries: Sequence[Query], weights: Sequence[float], *, is_pure:
 
 
 def _gram(part: Part, size: int) -> Array:
+    if size > LARGEST_GRAM:
+        raise SizeError(
+            f"a strategy for an attribute of {size:,} values needs a table of {size**2:,} cells; recode it to fewer",
+            cells=size**2,
+            limit=LARGEST_GRAM**2,
+        )
     matrix = part.matrix(size).astype(np.float64)
     return matrix.T @ matrix
 
