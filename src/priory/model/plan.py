@@ -175,8 +175,7 @@ class Plan:
     def size_with(self, clique: Iterable[str]) -> int:
         """The cells of all bags if `clique` were added and the elimination order kept.
 
-        `with_clique` needs no more than this, because it tries this order too (but for attributes of a single value,
-        which may make up bags of one cell each).
+        `with_clique` looks for a cheaper order, and tries this one too where attributes have to be joined.
         """
         return self._sizer.size_with(self.domain.axis[name] for name in self.domain.checked(clique))
 
