@@ -13,6 +13,7 @@ from priory.model.bases import PublicRows
 from priory.privacy.budget import Budget, Number
 from priory.privacy.curator import Curator
 from priory.privacy.ledger import Ledger
+from priory.privacy.progress import Progress, silent
 from priory.privacy.randomness import Randomness
 from priory.queries.sensitivity import Relation
 from priory.release import Release
@@ -31,6 +32,7 @@ def fit(
     relation: str | Relation | None = None,
     unit: str | None = None,
     max_rows: int | None = None,
+    progress: Progress = silent,
     randomness: Randomness | None = None,
 ) -> Release:
     """Make a release of private data.
@@ -51,6 +53,7 @@ def fit(
         unit: the column that says which person a row is about; unless told, the ledger's, or without one the schema's.
             Where neither names a person, rows are protected, and the statement says so.
         max_rows: with `unit`, how many rows of one person count; the ledger's unless told, 1 without one.
+        progress: called with a `Step` as each round of the mechanism begins.
         randomness: for tests only: anything but the operating system's stamps the release NOT PRIVATE.
 
     Raises:
@@ -88,7 +91,7 @@ def fit(
         source = open_source(data, schema, unit=unit, max_rows=budget.max_rows, key=book.secret)
         if source.domain != schema.domain:
             raise DomainError("the source's attributes are not the schema's. Nothing was spent")
-        curator = Curator(reservation, source, randomness=randomness)
+        curator = Curator(reservation, source, randomness=randomness, progress=progress)
         release = build(curator.domain).run(curator, budget)
     return release.with_schema(schema)
 
