@@ -7,7 +7,7 @@ from priory.data.opening import open_source
 from priory.data.public import public_codes
 from priory.data.schema import Schema
 from priory.domain import Domain
-from priory.errors import BudgetError, DomainError, OptionError
+from priory.errors import BudgetError, DomainError, OptionError, PrioryError
 from priory.mechanisms.registry import Mechanism, Registered, registered
 from priory.model.bases import PublicRows
 from priory.privacy.budget import Budget, Number
@@ -17,6 +17,7 @@ from priory.privacy.progress import Progress, silent
 from priory.privacy.randomness import Randomness
 from priory.queries.sensitivity import Relation
 from priory.release import Release
+from priory.release.estimated import possible, uniform
 
 
 def fit(
@@ -63,6 +64,8 @@ def fit(
     """
     schema = schema if isinstance(schema, Schema) else Schema.load(schema)
     entry = registered(mechanism) if isinstance(mechanism, str) else Registered.of(mechanism)
+    # Constraints that leave nothing are noticed now, before anything is paid.
+    uniform(schema.domain, schema)
     build = entry.build if public is None else _upon(entry, schema, public)
     book = Ledger.open(ledger) if isinstance(ledger, str | Path) else ledger
     if book is not None:
@@ -93,12 +96,18 @@ def fit(
             raise DomainError("the source's attributes are not the schema's. Nothing was spent")
         curator = Curator(reservation, source, randomness=randomness, progress=progress)
         release = build(curator.domain).run(curator, budget)
-    return release.with_schema(schema)
+    try:
+        return release.with_schema(schema).with_estimate()
+    except PrioryError:
+        # It is paid for: whoever reads its measurements may find a way to model them.
+        return release.with_schema(schema)
 
 
 def _upon(entry: Registered, schema: Schema, public: object) -> Callable[[Domain], Mechanism]:
     """The mechanism upon public rows, which are checked and encoded now."""
     if entry.upon is None:
         raise OptionError("public", f"{entry.name} has no use for public data; leave it out or take another mechanism")
-    mechanism = entry.upon(PublicRows(public_codes(schema, public), schema.domain))
+    rows = PublicRows(public_codes(schema, public), schema.domain)
+    possible(rows, schema)
+    mechanism = entry.upon(rows)
     return lambda _: mechanism
