@@ -7,7 +7,7 @@ from typing import Annotated, NoReturn
 import typer
 
 import priory
-from priory.cli import audit, combine, demo, estimate, fit, privacy, query, sample, schema
+from priory.cli import audit, combine, demo, estimate, fit, plan, privacy, query, sample, schema
 from priory.cli.output import Stopped
 from priory.errors import PrioryError
 
@@ -22,6 +22,7 @@ app = typer.Typer(
 )
 app.command("demo")(demo.demo)
 app.add_typer(schema.app, name="schema")
+app.command("plan")(plan.plan)
 app.command("fit")(fit.fit)
 app.command("query")(query.query)
 app.command("sample")(sample.sample)
