@@ -7,7 +7,7 @@ from typing import Annotated, NoReturn
 import typer
 
 import priory
-from priory.cli import audit, demo, estimate, fit, privacy, schema
+from priory.cli import audit, demo, estimate, fit, privacy, report, schema
 from priory.errors import PrioryError
 
 INTERRUPTED = 130
@@ -23,6 +23,7 @@ app.command("demo")(demo.demo)
 app.add_typer(schema.app, name="schema")
 app.command("fit")(fit.fit)
 app.command("estimate")(estimate.estimate)
+app.command("report")(report.report)
 app.add_typer(privacy.ledger, name="ledger")
 app.command("explain")(privacy.explain)
 app.command("audit")(audit.audit)

@@ -97,6 +97,16 @@ class Release:
             sections["schema"] = {"schema.yaml": self.schema.dump().encode()}
         archive.write_archive(path, sections, _REQUIRED)
 
+    def report(self, path: str | Path) -> None:
+        """Write one HTML file to look at, made from this release alone; it opens offline and runs no script.
+
+        Raises:
+            MissingExtra: the libraries that draw are not installed: `pip install 'priory[report]'`.
+        """
+        from priory.report.writing import write_report
+
+        write_report(self, path)
+
     @classmethod
     def load(cls, path: str | Path) -> "Release":
         """Read a release file, checking every part of it.

@@ -1,0 +1,140 @@
+"""Answered: the groups of one or several attributes with their estimates and intervals."""
+
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+
+from priory.answer.intervals import Interval, Source, intervals, source_of
+from priory.estimate.estimator import estimate
+from priory.factor import Array
+from priory.mechanisms.noiseless import weighable
+from priory.model.model import Model
+from priory.privacy.measurement import Measurement
+from priory.queries.query import Query
+from priory.release import Release
+from priory.report.places import Places
+
+LEVEL = 0.9
+DRAWS, FEWEST_DRAWS = 30, 10
+# Draws hold so many numbers in all, about; and an attribute with more codes is summed up before it is asked about.
+MOST_DRAWN, MOST_CODES = 20_000_000, 5_000
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """Groups with what is known of them.
+
+    Attributes:
+        places: the groups of each attribute.
+        estimate: how many records are in each cell.
+        low: the lower ends of the intervals; NaN where nothing is known of the error.
+        high: the upper ends.
+        source: where the answer comes from.
+    """
+
+    places: tuple[Places, ...]
+    estimate: Array
+    low: Array
+    high: Array
+    source: Source
+
+    @property
+    def has_intervals(self) -> bool:
+        """Whether anything is known of the error."""
+        return bool(np.isfinite(self.low).any())
+
+    @property
+    def turned(self) -> "Answer":
+        """The same with its attributes in the other order."""
+        return Answer(self.places[::-1], self.estimate.T, self.low.T, self.high.T, self.source)
+
+
+def model_of(release: Release) -> Model:
+    """The release's model, or the one that its measurements lead to."""
+    if release.model is not None:
+        return release.model
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return estimate(weighable(release.measurements), release.domain)
+
+
+def answered(release: Release, model: Model, asked: Sequence[tuple[Places, ...]]) -> list[Answer]:
+    """What the release says of each of `asked`."""
+    small = [all(len(places.targets) <= MOST_CODES for places in each) for each in asked]
+    found = _by_draws(release, model, [each for each, is_small in zip(asked, small, strict=True) if is_small])
+    drawn = iter(found or ())
+    return [
+        next(drawn) if is_small and found is not None else _by_noise(release.measurements, model, each)
+        for each, is_small in zip(asked, small, strict=True)
+    ]
+
+
+def _by_draws(release: Release, model: Model, asked: Sequence[tuple[Places, ...]]) -> list[Answer] | None:
+    """Intervals by drawing the noise again; None where the model cannot be estimated again, or that takes too long."""
+    measurements = weighable(release.measurements)
+    draws = min(DRAWS, MOST_DRAWN // max(1, sum(m.query.rows for m in measurements)))
+    twin = _repeatable(model, measurements)
+    if twin is None or draws < FEWEST_DRAWS:
+        return None
+    queries = [_query(model, each) for each in asked]
+    found = intervals(twin, measurements, queries, level=LEVEL, draws=draws)
+    return [_centred(each, interval, model.answer(q)) for each, interval, q in zip(asked, found, queries, strict=True)]
+
+
+def _repeatable(model: Model, measurements: list[Measurement]) -> Model | None:
+    """A model with the steps by which it was found: a stored one has them no more, and is estimated again."""
+    if model.diagnostics is not None and model.diagnostics.schedule:
+        return model
+    if not model.cliques or not measurements:
+        return None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return estimate(measurements, model.domain, base=model.base, total=model.total)
+
+
+def _centred(asked: tuple[Places, ...], interval: Interval, estimated: Array) -> Answer:
+    low = np.minimum(estimated, np.maximum(interval.low, 0.0))
+    return Answer(asked, estimated, low, np.maximum(estimated, interval.high), interval.source)
+
+
+def _by_noise(measurements: Sequence[Measurement], model: Model, asked: tuple[Places, ...]) -> Answer:
+    """Intervals of the least noisy marginal that holds the attributes, widened to hold the estimate."""
+    query = Query.marginal(model.domain, [places.attribute.name for places in asked])
+    estimated = _summed(model.answer(query), asked)
+    source = source_of(query, measurements)
+    best = min(
+        (m for m in measurements if m.query.is_marginal and set(query.clique) <= set(m.query.clique)),
+        key=lambda m: m.variance * m.query.rows,
+        default=None,
+    )
+    if best is None:
+        nothing = np.full(estimated.shape, math.nan)
+        return Answer(asked, estimated, nothing, nothing, "prior" if source == "measured" else source)
+    others = tuple(i for i, name in enumerate(best.query.clique) if name not in query.clique)
+    measured = _summed(best.values.sum(axis=others), asked)
+    cells = math.prod(best.query.domain.shape[i] for i in others) * _cells(asked)
+    margin = NormalDist().inv_cdf((1 + LEVEL) / 2) * best.stddev * np.sqrt(cells)
+    low = np.minimum(estimated, np.maximum(measured - margin, 0.0))
+    return Answer(asked, estimated, low, np.maximum(estimated, measured + margin), source)
+
+
+def _query(model: Model, asked: tuple[Places, ...]) -> Query:
+    return Query.product(model.domain, {places.attribute.name: places.part for places in asked})
+
+
+def _summed(counts: Array, asked: tuple[Places, ...]) -> Array:
+    for axis, places in enumerate(asked):
+        counts = np.apply_along_axis(places.summed, axis, counts) if places.is_merged else counts
+    return np.asarray(counts, dtype=np.float64)
+
+
+def _cells(asked: tuple[Places, ...]) -> Array:
+    """How many cells each group of cells has."""
+    cells = np.ones(())
+    for places in asked:
+        cells = np.multiply.outer(cells, places.sizes)
+    return cells
