@@ -15,6 +15,7 @@ from priory.model.store import from_arrays, to_arrays
 from priory.privacy.measurement import Measurement
 from priory.privacy.statement import Statement
 from priory.release import archive, encoding
+from priory.release.estimated import constrained, estimated, uniform
 
 _REQUIRED = frozenset({"statement", "domain", "measurements"})
 _KNOWN = _REQUIRED | {"schema"}
@@ -57,28 +58,43 @@ class Release:
         meta, arrays = to_arrays(model, embed_public_rows=True)
         names = {name: f"{number}.npy" for number, name in enumerate(arrays)}
         files = {names[name]: archive.array_bytes(encoding.plain(array)) for name, array in arrays.items()}
-        described = {"model": meta, "arrays": names}
+        described = {"model": meta, "arrays": names, "steps": encoding.encode_steps(model.diagnostics)}
         return self.with_section(_MODEL, {"model.json": archive.json_bytes(described), **files})
 
+    def with_estimate(self) -> "Release":
+        """The same release with a model stored in it, one that the constraints of its schema hold for.
+
+        A mechanism's own model is kept; where it made none, one is estimated from the measurements.
+        """
+        if _MODEL not in self.sections:
+            return self.with_model(estimated(self.measurements, uniform(self.domain, self.schema)))
+        model = self._stored()
+        kept = model if self.schema is None else constrained(model, self.measurements, self.schema)
+        return self if kept is model else self.with_model(kept)
+
     @cached_property
-    def model(self) -> Model | None:
-        """The model, where the mechanism made one.
+    def model(self) -> Model:
+        """The model that is stored, or one that is estimated from the measurements where none is.
 
         Raises:
             ReleaseError: its section is damaged.
         """
-        if _MODEL not in self.sections:
-            return None
+        if _MODEL in self.sections:
+            return self._stored()
+        return estimated(self.measurements, uniform(self.domain, self.schema))
+
+    def _stored(self) -> Model:
         files = self.sections[_MODEL]
         try:
             described = json.loads(files["model.json"])
             arrays = {name: archive.array_of(files[file]) for name, file in described["arrays"].items()}
-        except (KeyError, TypeError, ValueError, AttributeError):
+            steps = encoding.decode_steps(described.get("steps"))
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
             raise ReleaseError("the stored model is damaged: its files do not fit together") from None
         model: Base = from_arrays(described["model"], arrays)
         if not isinstance(model, Model):
             raise ReleaseError("the stored model is damaged: it is only the base of one")
-        return model
+        return replace(model, diagnostics=steps)
 
     def save(self, path: str | Path) -> None:
         """Write the release file."""
