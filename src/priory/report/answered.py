@@ -11,17 +11,19 @@ import numpy as np
 from priory.answer.intervals import Interval, Source, intervals, source_of
 from priory.estimate.estimator import estimate
 from priory.factor import Array
-from priory.mechanisms.noiseless import weighable
 from priory.model.model import Model
 from priory.privacy.measurement import Measurement
 from priory.queries.query import Query
 from priory.release import Release
+from priory.release.estimated import evidence
 from priory.report.places import Places
 
 LEVEL = 0.9
 DRAWS, FEWEST_DRAWS = 30, 10
 # Draws hold so many numbers in all, about; and an attribute with more codes is summed up before it is asked about.
 MOST_DRAWN, MOST_CODES = 20_000_000, 5_000
+# A group this many times larger than all others would leave them no room.
+DWARFED = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,24 +50,25 @@ class Answer:
         return bool(np.isfinite(self.low).any())
 
     @property
+    def rest_dwarfs(self) -> bool:
+        """Whether the rest of a single attribute is so much more than any other group that it would hide them."""
+        [places] = self.places
+        if places.rest is None:
+            return False
+        others = np.delete(self.estimate, places.rest)
+        return bool(self.estimate[places.rest] > DWARFED * others.max(initial=0.0))
+
+    @property
     def turned(self) -> "Answer":
         """The same with its attributes in the other order."""
         return Answer(self.places[::-1], self.estimate.T, self.low.T, self.high.T, self.source)
 
 
-def model_of(release: Release) -> Model:
-    """The release's model, or the one that its measurements lead to."""
-    if release.model is not None:
-        return release.model
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        return estimate(weighable(release.measurements), release.domain)
-
-
-def answered(release: Release, model: Model, asked: Sequence[tuple[Places, ...]]) -> list[Answer]:
+def answered(release: Release, asked: Sequence[tuple[Places, ...]]) -> list[Answer]:
     """What the release says of each of `asked`."""
     small = [all(len(places.targets) <= MOST_CODES for places in each) for each in asked]
-    found = _by_draws(release, model, [each for each, is_small in zip(asked, small, strict=True) if is_small])
+    model = release.model
+    found = _by_draws(release, [each for each, is_small in zip(asked, small, strict=True) if is_small])
     drawn = iter(found or ())
     return [
         next(drawn) if is_small and found is not None else _by_noise(release.measurements, model, each)
@@ -73,9 +76,9 @@ def answered(release: Release, model: Model, asked: Sequence[tuple[Places, ...]]
     ]
 
 
-def _by_draws(release: Release, model: Model, asked: Sequence[tuple[Places, ...]]) -> list[Answer] | None:
+def _by_draws(release: Release, asked: Sequence[tuple[Places, ...]]) -> list[Answer] | None:
     """Intervals by drawing the noise again; None where the model cannot be estimated again, or that takes too long."""
-    measurements = weighable(release.measurements)
+    model, measurements = release.model, evidence(release.measurements)
     draws = min(DRAWS, MOST_DRAWN // max(1, sum(m.query.rows for m in measurements)))
     twin = _repeatable(model, measurements)
     if twin is None or draws < FEWEST_DRAWS:

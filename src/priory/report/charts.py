@@ -63,14 +63,15 @@ def column_chart(answer: Answer, *, truth: Array | None = None) -> Any:  # noqa:
     [places] = answer.places
     rows = [
         {
-            "label": label,
+            "label": places.labels[i],
             "estimate": _finite(answer.estimate[i]),
             "low": _finite(answer.low[i]),
             "high": _finite(answer.high[i]),
             "own": i not in (places.rest, places.null),
             "truth": None if truth is None else float(truth[i]),
         }
-        for i, label in enumerate(places.labels)
+        for i in range(len(places.labels))
+        if i != places.rest or not answer.rest_dwarfs
     ]
     if not places.attribute.is_ordered:
         return _bars(rows)
@@ -297,12 +298,20 @@ def drawn(chart: Any, words: str, prefix: str) -> Picture:  # noqa: ANN401
     """The chart as a picture; `prefix` keeps the names inside it apart from other pictures' of the page."""
     file = io.StringIO()
     chart.save(file, format="svg")
-    svg = re.sub(r'(\bid="|url\(#)', rf"\1{prefix}-", file.getvalue())
+    svg = _renamed(file.getvalue(), prefix)
     for color, name in VARIABLES.items():
         svg = svg.replace(f'="{color}"', f'="var(--{name})"')
     svg = svg.replace('stroke="white"', 'stroke="var(--card)"')
     svg = re.sub(r"^<svg\b", f'<svg role="img" aria-label="{escaped(words)}"', svg)
     return Picture(Html(svg), words)
+
+
+def _renamed(svg: str, prefix: str) -> str:
+    """The names inside the picture, counted from 0: the renderer's own count goes on from picture to picture."""
+    for number, name in enumerate(dict.fromkeys(re.findall(r'\bid="([^"]*)"', svg))):
+        new = f"{prefix}-part-{number}"
+        svg = svg.replace(f'id="{name}"', f'id="{new}"').replace(f"url(#{name})", f"url(#{new})")
+    return svg
 
 
 def _altair() -> Any:  # noqa: ANN401

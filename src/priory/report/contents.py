@@ -6,12 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from priory.domain import Clique
+from priory.model.bases import Base
 from priory.model.diagnostics import Diagnostics
 from priory.model.model import Model
 from priory.privacy.explain import Explanation, explain
 from priory.privacy.statement import Statement
 from priory.release import Release
-from priory.report.answered import Answer, answered, model_of
+from priory.report.answered import Answer, answered
 from priory.report.association import Associations, associations
 from priory.report.places import Attribute, Places
 from priory.report.spending import Item, spending
@@ -56,8 +57,8 @@ class Contents:
     @classmethod
     def of(cls, release: Release) -> "Contents":
         """Work it out."""
-        model = model_of(release)
-        alone = places_alone(release, model)
+        model = release.model
+        alone = places_alone(release)
         paired = [
             Places.of(places.attribute, model.project(places.attribute.name).values, MOST_IN_A_PAIR) for places in alone
         ]
@@ -65,7 +66,7 @@ class Contents:
         by_name = {places.attribute.name: places for places in paired}
         strongest = [release.domain.clique(pair) for pair in compared.strongest(MOST_PAIRS, LEAST_STRENGTH)]
         asked = [*((places,) for places in alone), *(tuple(by_name[name] for name in pair) for pair in strongest)]
-        answers = answered(release, model, asked)
+        answers = answered(release, asked)
         return cls(
             statement=release.statement,
             explanation=explain(release.statement.budget),
@@ -73,17 +74,19 @@ class Contents:
             columns=tuple(answers[: len(alone)]),
             associations=compared,
             pairs=tuple(answers[len(alone) :]),
-            cliques=_cliques(release, model),
+            cliques=_cliques(release),
             items=tuple(spending(release)),
             measurements=len(release.measurements),
             diagnostics=model.diagnostics,
         )
 
 
-def places_alone(release: Release, model: Model) -> list[Places]:
+def places_alone(release: Release) -> list[Places]:
     """The groups of every attribute as they are shown by themselves."""
     return [
-        Places.of(attribute, model.project(attribute.name).values, MOST_RUNS if attribute.is_ordered else MOST_GROUPS)
+        Places.of(
+            attribute, release.model.project(attribute.name).values, MOST_RUNS if attribute.is_ordered else MOST_GROUPS
+        )
         for attribute in _attributes(release)
     ]
 
@@ -102,7 +105,11 @@ def _most_measured(places: Sequence[Places], release: Release) -> list[Places]:
     return [places[i] for i in [*kept, *order[MOST_COMPARED:].tolist()]]
 
 
-def _cliques(release: Release, model: Model) -> tuple[Clique, ...]:
-    """Sets of several attributes that the model ties together, or that were measured where it does not say."""
-    held = model.cliques or tuple(m.query.clique for m in release.measurements if m.query.rows > 1)
+def _cliques(release: Release) -> tuple[Clique, ...]:
+    """Sets of several attributes that were measured, or that the model ties together."""
+    held = [m.query.clique for m in release.measurements if m.query.rows > 1]
+    layer: Base = release.model
+    while isinstance(layer, Model):
+        held += layer.cliques
+        layer = layer.base
     return tuple(dict.fromkeys(clique for clique in held if len(clique) > 1))

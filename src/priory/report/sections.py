@@ -102,6 +102,7 @@ def columns(contents: Contents) -> Section:
                 element("h3", Text(shortened(name))),
                 element("p", Text(told), element("span", Text(SOURCES[answer.source]), class_="tag"), class_="meta"),
                 picture.svg,
+                _rest(answer),
                 folded("Figures", figures(answer)),
                 id=anchor,
             )
@@ -173,8 +174,9 @@ def structure(contents: Contents) -> Section | None:
         "The model",
         joined(
             paragraph(
-                "Lines join columns whose combinations were measured, or carry a potential of the model. What is not "
-                "joined, directly or through others, is as it was known before: independent, where nothing was."
+                "Lines join columns whose combinations were measured, or that a declared constraint ties together. "
+                "What is not joined, directly or through others, is as it was known before: independent, where "
+                "nothing was."
             ),
             element(
                 "figure",
@@ -297,6 +299,15 @@ def figures(answer: Answer, truth: Array | None = None) -> Html:
         labels = [places.labels[i] for places, i in zip(answer.places, cell, strict=True)]
         rows.append([*labels, *(amount(float(side[cell])) for side in sides.values())])
     return table(header, rows, numbers=frozenset(range(len(answer.places), len(header))))
+
+
+def _rest(answer: Answer) -> Html:
+    """A sentence about what is too much for the picture."""
+    [places] = answer.places
+    if places.rest is None or not answer.rest_dwarfs:
+        return Html("")
+    count = amount(float(answer.estimate[places.rest]))
+    return paragraph(f"Not drawn: {places.labels[places.rest]}, with about {count} records together.", "meta")
 
 
 def _spoken(answer: Answer) -> str:

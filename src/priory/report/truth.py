@@ -17,7 +17,7 @@ from priory.errors import DomainError, OptionError
 from priory.factor import Array
 from priory.release import Release
 from priory.report import charts
-from priory.report.answered import LEVEL, Answer, answered, model_of
+from priory.report.answered import LEVEL, Answer, answered
 from priory.report.contents import places_alone
 from priory.report.html import Html, Text, element, joined, shortened
 from priory.report.page import Page, Section, paragraph, table, tiles
@@ -76,9 +76,8 @@ def compared(release: Release, source: Source) -> Comparison:
     """
     if source.domain != release.domain:
         raise DomainError("the table's attributes are not the release's")
-    model = model_of(release)
-    asked = [(places,) for places in places_alone(release, model)]
-    answers = answered(release, model, asked)
+    model = release.model
+    answers = answered(release, [(places,) for places in places_alone(release)])
     truths = [factor.values for factor in source.count([(name,) for name in release.domain])]
     columns = tuple(
         Compared(answer, answer.places[0].summed(truth), _distance(model.project(name).values, truth))
