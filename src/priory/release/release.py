@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 
 from priory.data.schema import Schema
+from priory.data.table import html_facts
 from priory.domain import Domain
 from priory.errors import PrioryError, ReleaseError
 from priory.model.bases import Base
@@ -140,6 +141,13 @@ class Release:
 
     def __str__(self) -> str:
         return f"{len(self.measurements)} measurements of {len(self.domain)} attributes\n{self.statement}"
+
+    def _repr_html_(self) -> str:
+        stamp = "" if self.statement.is_private else "NOT PRIVATE: "
+        parts = [line.partition(": ") for line in self.statement.lines]
+        facts = {name: fact for name, _, fact in parts}
+        facts["measurements"] = f"{len(self.measurements):,} of {len(self.domain):,} attributes"
+        return html_facts(f"{stamp}Release of {self.statement.dataset}", facts)
 
     def __repr__(self) -> str:
         stamp = "" if self.statement.is_private else ", NOT PRIVATE"

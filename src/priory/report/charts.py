@@ -42,6 +42,8 @@ LEAST_RINGED = 0.02
 # Fixed words, as every expression here: thousands as k, millions as M.
 SHORT = "format(datum.value, '~s')"
 
+_TAG, _NAME = re.compile("<[^<>]*>"), re.compile(r'\bid="([^"]*)"')
+
 Row = Mapping[str, object]
 
 
@@ -298,20 +300,22 @@ def drawn(chart: Any, words: str, prefix: str) -> Picture:  # noqa: ANN401
     """The chart as a picture; `prefix` keeps the names inside it apart from other pictures' of the page."""
     file = io.StringIO()
     chart.save(file, format="svg")
-    svg = _renamed(file.getvalue(), prefix)
-    for color, name in VARIABLES.items():
-        svg = svg.replace(f'="{color}"', f'="var(--{name})"')
-    svg = svg.replace('stroke="white"', 'stroke="var(--card)"')
-    svg = re.sub(r"^<svg\b", f'<svg role="img" aria-label="{escaped(words)}"', svg)
-    return Picture(Html(svg), words)
+    svg = file.getvalue()
+    names = dict.fromkeys(name for tag in _TAG.findall(svg) for name in _NAME.findall(tag))
+    # The renderer's own count of names goes on from picture to picture; ours begins anew.
+    changes = {'stroke="white"': 'stroke="var(--card)"'}
+    changes |= {f'="{color}"': f'="var(--{name})"' for color, name in VARIABLES.items()}
+    for number, name in enumerate(names):
+        changes |= {f'id="{name}"': f'id="{prefix}-part-{number}"', f"url(#{name})": f"url(#{prefix}-part-{number})"}
+    # Only inside tags: between them are the labels, as they are spelled.
+    svg = _TAG.sub(lambda tag: _changed(tag[0], changes), svg)
+    return Picture(Html(svg.replace("<svg", f'<svg role="img" aria-label="{escaped(words)}"', 1)), words)
 
 
-def _renamed(svg: str, prefix: str) -> str:
-    """The names inside the picture, counted from 0: the renderer's own count goes on from picture to picture."""
-    for number, name in enumerate(dict.fromkeys(re.findall(r'\bid="([^"]*)"', svg))):
-        new = f"{prefix}-part-{number}"
-        svg = svg.replace(f'id="{name}"', f'id="{new}"').replace(f"url(#{name})", f"url(#{new})")
-    return svg
+def _changed(tag: str, changes: Mapping[str, str]) -> str:
+    for old, new in changes.items():
+        tag = tag.replace(old, new)
+    return tag
 
 
 def _altair() -> Any:  # noqa: ANN401
