@@ -1,21 +1,17 @@
 """Answered: the groups of one or several attributes with their estimates and intervals."""
 
 import math
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
 
-from priory.answer.intervals import Interval, Source, intervals, source_of
-from priory.estimate.estimator import estimate
+from priory.answer.basis import Term
+from priory.answer.intervals import Interval, Source, source_of
 from priory.factor import Array
-from priory.model.model import Model
-from priory.privacy.measurement import Measurement
 from priory.queries.query import Query
 from priory.release import Release
-from priory.release.estimated import evidence
 from priory.report.places import Places
 
 LEVEL = 0.9
@@ -67,50 +63,38 @@ class Answer:
 def answered(release: Release, asked: Sequence[tuple[Places, ...]]) -> list[Answer]:
     """What the release says of each of `asked`."""
     small = [all(len(places.targets) <= MOST_CODES for places in each) for each in asked]
-    model = release.model
     found = _by_draws(release, [each for each, is_small in zip(asked, small, strict=True) if is_small])
     drawn = iter(found or ())
     return [
-        next(drawn) if is_small and found is not None else _by_noise(release.measurements, model, each)
+        next(drawn) if is_small and found is not None else _by_noise(release, each)
         for each, is_small in zip(asked, small, strict=True)
     ]
 
 
 def _by_draws(release: Release, asked: Sequence[tuple[Places, ...]]) -> list[Answer] | None:
-    """Intervals by drawing the noise again; None where the model cannot be estimated again, or that takes too long."""
-    model, measurements = release.model, evidence(release.measurements)
-    draws = min(DRAWS, MOST_DRAWN // max(1, sum(m.query.rows for m in measurements)))
-    twin = _repeatable(model, measurements)
-    if twin is None or draws < FEWEST_DRAWS:
+    """Intervals by drawing the noise again; None where the estimate cannot be repeated, or that takes too much."""
+    told = release.model.diagnostics
+    draws = min(DRAWS, MOST_DRAWN // max(1, sum(m.query.rows for m in release.measurements)))
+    if told is None or not told.schedule or draws < FEWEST_DRAWS:
         return None
-    queries = [_query(model, each) for each in asked]
-    found = intervals(twin, measurements, queries, level=LEVEL, draws=draws)
-    return [_centred(each, interval, model.answer(q)) for each, interval, q in zip(asked, found, queries, strict=True)]
+    queries = [_query(release, each) for each in asked]
+    found = release.basis(LEVEL, draws).intervals([[Term(query)] for query in queries])
+    return [_centred(each, interval) for each, interval in zip(asked, found, strict=True)]
 
 
-def _repeatable(model: Model, measurements: list[Measurement]) -> Model | None:
-    """A model with the steps by which it was found: a stored one has them no more, and is estimated again."""
-    if model.diagnostics is not None and model.diagnostics.schedule:
-        return model
-    if not model.cliques or not measurements:
-        return None
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        return estimate(measurements, model.domain, base=model.base, total=model.total)
+def _centred(asked: tuple[Places, ...], interval: Interval) -> Answer:
+    """A number of records is never below zero, and an interval holds the estimate."""
+    low = np.minimum(interval.estimate, np.maximum(interval.low, 0.0))
+    return Answer(asked, interval.estimate, low, np.maximum(interval.estimate, interval.high), interval.source)
 
 
-def _centred(asked: tuple[Places, ...], interval: Interval, estimated: Array) -> Answer:
-    low = np.minimum(estimated, np.maximum(interval.low, 0.0))
-    return Answer(asked, estimated, low, np.maximum(estimated, interval.high), interval.source)
-
-
-def _by_noise(measurements: Sequence[Measurement], model: Model, asked: tuple[Places, ...]) -> Answer:
+def _by_noise(release: Release, asked: tuple[Places, ...]) -> Answer:
     """Intervals of the least noisy marginal that holds the attributes, widened to hold the estimate."""
-    query = Query.marginal(model.domain, [places.attribute.name for places in asked])
-    estimated = _summed(model.answer(query), asked)
-    source = source_of(query, measurements)
+    query = Query.marginal(release.domain, [places.attribute.name for places in asked])
+    estimated = _summed(release.model.answer(query), asked)
+    source = source_of(query, release.measurements)
     best = min(
-        (m for m in measurements if m.query.is_marginal and set(query.clique) <= set(m.query.clique)),
+        (m for m in release.evidence if m.query.is_marginal and set(query.clique) <= set(m.query.clique)),
         key=lambda m: m.variance * m.query.rows,
         default=None,
     )
@@ -125,8 +109,8 @@ def _by_noise(measurements: Sequence[Measurement], model: Model, asked: tuple[Pl
     return Answer(asked, estimated, low, np.maximum(estimated, measured + margin), source)
 
 
-def _query(model: Model, asked: tuple[Places, ...]) -> Query:
-    return Query.product(model.domain, {places.attribute.name: places.part for places in asked})
+def _query(release: Release, asked: tuple[Places, ...]) -> Query:
+    return Query.product(release.domain, {places.attribute.name: places.part for places in asked})
 
 
 def _summed(counts: Array, asked: tuple[Places, ...]) -> Array:
