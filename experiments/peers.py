@@ -62,10 +62,11 @@ def mbi_estimates(
         script = Path(__file__).with_name("peer_mbi.py")
         command = [str(mbi_python()), str(script), str(folder / "jobs.npz"), str(results)]
         subprocess.run(command, check=True, env={**os.environ, "JAX_PLATFORMS": "cpu"})
-    return _read(results, domain, len(draws))
+    return read_estimates(results, domain, len(draws))
 
 
-def _read(path: Path, domain: Domain, draws: int) -> list[PeerEstimate]:
+def read_estimates(path: Path, domain: Domain, draws: int) -> list[PeerEstimate]:
+    """What a peer's process left in a file."""
     results = np.load(path)
     held = [tuple(clique) for clique in json.loads(str(results["held"]))]
     found = []
