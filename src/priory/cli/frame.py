@@ -7,7 +7,7 @@ from typing import Annotated, NoReturn
 import typer
 
 import priory
-from priory.cli import audit, combine, demo, estimate, fit, plan, privacy, query, sample, schema
+from priory.cli import audit, combine, demo, estimate, fit, plan, privacy, query, report, sample, schema
 from priory.cli.output import Stopped
 from priory.errors import PrioryError
 
@@ -28,6 +28,7 @@ app.command("query")(query.query)
 app.command("sample")(sample.sample)
 app.command("combine")(combine.combine)
 app.command("estimate")(estimate.estimate)
+app.command("report")(report.report)
 app.add_typer(privacy.ledger, name="ledger")
 app.command("explain")(privacy.explain)
 app.command("audit")(audit.audit)

@@ -192,6 +192,14 @@ def html_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return f"<table><thead>{line('th', header)}</thead><tbody>{body}</tbody></table>"
 
 
+def html_facts(title: str, facts: Mapping[str, str]) -> str:
+    """A title and one fact a line, in HTML with everything escaped."""
+    lines = "".join(
+        f"<tr><th>{html.escape(name)}</th><td>{html.escape(fact)}</td></tr>" for name, fact in facts.items()
+    )
+    return f"<table><caption>{html.escape(title)}</caption><tbody>{lines}</tbody></table>"
+
+
 def _padded(texts: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> Iterator[str]:
     for text, width, is_right in zip(texts, widths, right, strict=True):
         yield text.rjust(width) if is_right else text.ljust(width)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from priory.domain import Domain
-from priory.model.diagnostics import Diagnostics, Round
+from priory.model.diagnostics import Diagnostics, PathPoint, Round
 from priory.privacy.budget import Budget, Currency, positive
 from priory.privacy.measurement import Measurement
 from priory.privacy.noise import Gaussian, Laplace, Noise
@@ -155,11 +155,12 @@ def encode_steps(told: Diagnostics | None) -> Json | None:
         "total_stddev": told.total_stddev,
         "notes": list(told.notes),
         "schedule": [[list(step.members), list(step.temperatures), step.is_implied] for step in told.schedule],
+        "path": [_encode_point(point) for point in told.path],
     }
 
 
 def decode_steps(described: Json | None) -> Diagnostics | None:
-    """The diagnostics again, without the path."""
+    """The diagnostics again."""
     if described is None:
         return None
     error = described["estimated_error"]
@@ -168,7 +169,7 @@ def decode_steps(described: Json | None) -> Diagnostics | None:
         stop=_text(described["stop"]),
         reason=_text(described["reason"]),
         has_converged=described["has_converged"] is True,
-        path=(),
+        path=tuple(_decode_point(point) for point in described.get("path", ())),
         estimated_error=math.nan if error is None else float(error),
         oracle_calls=int(described["oracle_calls"]),
         total_stddev=float(described["total_stddev"]),
@@ -178,6 +179,18 @@ def decode_steps(described: Json | None) -> Diagnostics | None:
             for members, steps, implied in described["schedule"]
         ),
     )
+
+
+def _encode_point(point: PathPoint) -> list[float | None]:
+    numbers = (point.loss, point.discrepancy, point.error, point.temperature)
+    known = [number if math.isfinite(number) else None for number in numbers]
+    return [point.level, point.step, point.calls, *known, int(point.is_chosen)]
+
+
+def _decode_point(described: Sequence[float | None]) -> PathPoint:
+    numbers = [math.nan if number is None else float(number) for number in described]
+    level, step, calls, loss, discrepancy, error, temperature, chosen = numbers
+    return PathPoint(int(level), int(step), int(calls), loss, discrepancy, error, temperature, chosen == 1)
 
 
 def _amount(value: str) -> Fraction:

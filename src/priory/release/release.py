@@ -11,7 +11,7 @@ from priory.answer.basis import Basis
 from priory.answer.grid import Names
 from priory.answer.where import Given
 from priory.data.schema import Schema
-from priory.data.table import Table
+from priory.data.table import Table, html_facts
 from priory.domain import Domain
 from priory.errors import PrioryError, ReleaseError
 from priory.model.bases import Base
@@ -237,6 +237,16 @@ class Release:
             sections["schema"] = {"schema.yaml": self.schema.dump().encode()}
         archive.write_archive(path, sections, _REQUIRED)
 
+    def report(self, path: str | Path) -> None:
+        """Write one HTML file to look at, made from this release alone; it opens offline and runs no script.
+
+        Raises:
+            MissingExtra: the libraries that draw are not installed: `pip install 'priory[report]'`.
+        """
+        from priory.report.writing import write_report
+
+        write_report(self, path)
+
     @classmethod
     def load(cls, path: str | Path) -> "Release":
         """Read a release file, checking every part of it.
@@ -254,6 +264,13 @@ class Release:
 
     def __str__(self) -> str:
         return f"{len(self.measurements)} measurements of {len(self.domain)} attributes\n{self.statement}"
+
+    def _repr_html_(self) -> str:
+        stamp = "" if self.statement.is_private else "NOT PRIVATE: "
+        parts = [line.partition(": ") for line in self.statement.lines]
+        facts = {name: fact for name, _, fact in parts}
+        facts["measurements"] = f"{len(self.measurements):,} of {len(self.domain):,} attributes"
+        return html_facts(f"{stamp}Release of {self.statement.dataset}", facts)
 
     def __repr__(self) -> str:
         stamp = "" if self.statement.is_private else ", NOT PRIVATE"
