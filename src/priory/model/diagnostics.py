@@ -40,11 +40,13 @@ class Round:
     Attributes:
         members: the numbers of the queries that were looked at.
         temperatures: the temperature of each step up to the chosen one.
+        share: how much of the last of them was taken.
         is_implied: whether these are numbers of the one-way marginals that the measured ones imply.
     """
 
     members: tuple[int, ...]
     temperatures: tuple[float, ...]
+    share: float = 1.0
     is_implied: bool = False
 
 
