@@ -108,6 +108,7 @@ class Fit:
         calls: oracle calls in all.
         multipliers: those of the fit and of its twin, over all answers; empty where the solver has none.
         schedule: the steps that were taken, where the solver can repeat them.
+        freedom: the estimated degrees of freedom; NaN where they were not estimated.
     """
 
     layout: Layout
@@ -118,6 +119,7 @@ class Fit:
     calls: int
     multipliers: tuple[Array, ...] = ()
     schedule: tuple[Round, ...] = ()
+    freedom: float = math.nan
 
 
 def levels(evidence: Evidence, known: Sequence[int] = ()) -> list[list[int]]:
@@ -166,6 +168,7 @@ def fitted_to_the_noise(setting: Setting) -> Fit:
         walk.calls + state.calls - chosen.mine.calls,
         tuple(walk.starts),
         tuple(walk.schedule) if is_dual else (),
+        chosen.freedom,
     )
 
 
