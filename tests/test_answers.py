@@ -301,3 +301,12 @@ def test_a_note_stands_under_its_table(release: Release) -> None:
     assert "Note: [25, 40) of 'age' is one bin" in str(table)
     assert "is one bin" in table._repr_html_()
     assert table.head(1).notes == table.notes
+
+
+def test_intervals_of_a_few_answers_are_not_blown_up_by_degrees_of_freedom_that_do_not_exist() -> None:
+    schema = Schema.coded({"a": 4, "b": 4})
+    exact = {"a": [0] * 700 + [1] * 200 + [2] * 60 + [3] * 40}
+    release = fit({**exact, "b": exact["a"]}, schema, rho="0.25", randomness=Replay(seed=0))
+    table = release.marginal("a").to_dict()
+    widths = np.array(table["high"]) - np.array(table["low"])
+    assert (widths < 10 * release.measurements[0].stddev).all()
