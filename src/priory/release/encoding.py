@@ -175,7 +175,7 @@ def decode_steps(described: Json | None) -> Diagnostics | None:
         estimated_error=_number(described["estimated_error"]),
         oracle_calls=int(described["oracle_calls"]),
         total_stddev=float(described["total_stddev"]),
-        freedom=_number(described["freedom"]),
+        freedom=_number(described.get("freedom")),
         notes=tuple(map(_text, described["notes"])),
         schedule=tuple(
             Round(tuple(map(int, members)), tuple(map(float, steps)), implied is True, float(share))
