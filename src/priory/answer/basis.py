@@ -100,7 +100,8 @@ class Redrawing:
     @cached_property
     def redraws(self) -> Redraws | None:
         """None where the model does not say how it was estimated, so that nobody can repeat it."""
-        if self.model.diagnostics is None or not self.model.diagnostics.schedule:
+        told = self.model.diagnostics
+        if told is None or not (told.schedule or told.stop == "converged"):
             return None
         cells = sum(m.query.rows for m in self.measurements)
         draws = min(self.draws, max(10, _DRAWN_CELLS // max(1, cells)))
