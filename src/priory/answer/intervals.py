@@ -20,6 +20,7 @@ import numpy as np
 
 from priory.answer.misfit import Misfit
 from priory.errors import OptionError
+from priory.estimate.evidence import Evidence
 from priory.estimate.response import Response
 from priory.factor import Array
 from priory.model.model import Model
@@ -129,15 +130,14 @@ class Redraws:
         if draws < 2:
             raise OptionError("draws", f"at least 2; got {draws}")
         response = Response.of(model, measurements)
-        chances = np.random.default_rng(seed).spawn(draws)
-        added = np.array([_joined([_noise(m, rng) for m in measurements]) for rng in chances])
+        added = np.array([_noise(response.evidence, rng) for rng in np.random.default_rng(seed).spawn(draws)])
         workers = min(workers or os.cpu_count() or 1, draws)
         repeat = _by_steps(response) if refit is None else _by_refits(response, measurements, refit)
         with ThreadPoolExecutor(workers) as pool:
             parts = pool.map(repeat, np.array_split(added, workers))
         repeats = list(itertools.chain.from_iterable(parts))
         moved = np.array([answers for _, answers in repeats]) - response.evidence.values
-        bias = Bias.of(measurements, response.evidence.values, added, moved)
+        bias = Bias.of(response, added, moved)
         models = tuple(model for model, _ in repeats)
         return cls(model, tuple(measurements), models, bias, response.temperature)
 
@@ -193,31 +193,34 @@ class Bias:
 
     Attributes:
         edges: the sizes, in standard deviations, between the groups.
-        values: for each group √(error − variance), in standard deviations.
+        values: for each group √(error − variance), in standard deviations, rather too large than too small.
     """
 
     edges: Array
     values: Array
 
     @classmethod
-    def of(cls, measurements: Sequence[Measurement], fitted: Array, added: Array, moved: Array) -> "Bias":
+    def of(cls, response: Response, added: Array, moved: Array) -> "Bias":
         """Work it out from the noise that was added in each draw and how the answers moved."""
-        stddevs = _joined([np.full(m.query.shape, m.stddev) for m in measurements])
-        misfit = (_joined([m.values for m in measurements]) - fitted) / stddevs
+        fitted, stddevs = response.evidence.values, response.evidence.stddevs
+        misfit = (response.measured - fitted) / stddevs
         leverage = np.mean(added * moved, axis=0) / stddevs**2
         excess = misfit**2 - 1 + 2 * leverage - np.mean(moved**2, axis=0) / stddevs**2
         sizes = fitted / stddevs
         edges = _edges(sizes)
         group = np.searchsorted(edges, sizes)
         numbers = np.maximum(np.bincount(group, minlength=len(edges) + 1), 1)
-        return cls(edges, np.sqrt(np.maximum(np.bincount(group, excess, len(edges) + 1) / numbers, 0.0)))
+        means, squares = (np.bincount(group, excess**power, len(edges) + 1) / numbers for power in (1, 2))
+        # One standard error is added: an interval that is too wide does less harm than one that is too narrow.
+        upper = means + np.sqrt(np.maximum(squares - means**2, 0) / numbers)
+        return cls(edges, np.sqrt(np.maximum(upper, 0.0)))
 
     def __call__(self, sizes: Array) -> Array:
         """The bias of answers of these sizes."""
         return np.asarray(self.values[np.searchsorted(self.edges, sizes)])
 
 
-def _edges(sizes: Array, least: int = 60) -> Array:
+def _edges(sizes: Array, least: int = 150) -> Array:
     """Those of the usual edges between which there are enough answers to compare."""
     kept: list[float] = []
     for edge in (0.1, 0.3, 1.0, 2.0, 5.0, 20.0):
@@ -238,17 +241,18 @@ def _by_steps(response: Response) -> Callable[[Array], list[tuple[Model, Array]]
 def _by_refits(
     response: Response, measurements: Sequence[Measurement], refit: Refit
 ) -> Callable[[Array], list[tuple[Model, Array]]]:
-    places = response.evidence.places
+    evidence = response.evidence
+    noises = [measurement.noise for measurement in measurements]
 
     def repeat(added: Array) -> list[tuple[Model, Array]]:
         found = []
-        for each in response.evidence.values + added:
+        for each in evidence.values + added:
             again = [
-                Measurement(m.query, each[place].reshape(m.query.shape), m.stddev, m.noise)
-                for m, place in zip(measurements, places, strict=True)
+                Measurement(query, each[place].reshape(query.shape), float(evidence.stddevs[place][0]), noise)
+                for query, place, noise in zip(evidence.queries, evidence.places, noises, strict=True)
             ]
             model = refit(response.model, again)
-            found.append((model, _joined(model.answers([m.query for m in measurements]))))
+            found.append((model, _joined(model.answers(evidence.queries))))
         return found
 
     return repeat
@@ -257,8 +261,8 @@ def _by_refits(
 def noise_left(query: Query, measurement: Measurement) -> Array:
     """The standard deviation of a query's answers if they were added up from those of a measured marginal."""
     if query == measurement.query:
-        return np.full(query.shape, measurement.stddev)
-    variances = np.full((), measurement.stddev**2)
+        return np.broadcast_to(np.asarray(measurement.stddev, dtype=np.float64), query.shape)
+    variances = np.asarray(np.mean(np.square(measurement.stddev, dtype=np.float64)))
     for name, size in zip(measurement.query.clique, measurement.query.domain.shape, strict=True):
         if name not in query.clique:
             variances = variances * size
@@ -268,12 +272,13 @@ def noise_left(query: Query, measurement: Measurement) -> Array:
     return np.asarray(np.sqrt(variances))
 
 
-def _noise(measurement: Measurement, rng: np.random.Generator) -> Array:
-    """Fresh noise of the measurement's kind and scale."""
-    kind = "gaussian" if measurement.noise is None else measurement.noise.kind
-    if kind == "laplace":
-        return rng.laplace(0, measurement.stddev / 2**0.5, measurement.query.shape)
-    return rng.normal(0, measurement.stddev, measurement.query.shape)
+def _noise(evidence: Evidence, rng: np.random.Generator) -> Array:
+    """Fresh noise of the kind and scale of each measurement."""
+    drawn = []
+    for kind, place in zip(evidence.kinds, evidence.places, strict=True):
+        stddevs = evidence.stddevs[place]
+        drawn.append(rng.laplace(0, stddevs / 2**0.5) if kind == "laplace" else rng.normal(0, stddevs))
+    return _joined(drawn)
 
 
 def _joined(tables: Sequence[Array]) -> Array:

@@ -44,6 +44,7 @@ class Response:
     Attributes:
         model: the model.
         evidence: its measurements, with the model's own answers in place of the noisy ones.
+        measured: the noisy ones.
         total: how the total follows from the answers, or the total itself.
         temperature: λ; ∞ where nothing moves the model.
         marginals: the model's marginals on the measured cliques, in records.
@@ -51,6 +52,7 @@ class Response:
 
     model: Model
     evidence: Evidence
+    measured: Array
     total: TotalEstimate | float
     temperature: float
     marginals: Array
@@ -65,7 +67,7 @@ class Response:
         oracle = Tilting.of(model, evidence.layout)
         marginals = model.total * oracle(np.zeros(evidence.layout.size))[1]
         own = evidence.with_values(evidence.predicted(marginals))
-        still = cls(model, own, _total(model, evidence), math.inf, marginals)
+        still = cls(model, own, evidence.values, _total(model, evidence), math.inf, marginals)
         told = model.diagnostics
         if told is not None and told.stop == "converged":
             return replace(still, temperature=_CONVERGED * still._first_temperature())
@@ -133,8 +135,9 @@ def without(model: Model, kept: Sequence[Measurement], query: Query, temperature
         return bare.answer(query)
     oracle = Tilting.of(bare, evidence.layout)
     start = bare.total * oracle(np.zeros(evidence.layout.size))[1]
-    response = Response(bare, evidence.with_values(np.zeros(evidence.size)), bare.total, temperature, start)
-    return response.moved(oracle, evidence.values)[0].answer(query)
+    own = evidence.with_values(evidence.predicted(start))
+    response = Response(bare, own, evidence.values, bare.total, temperature, start)
+    return response.moved(oracle, evidence.values - own.values)[0].answer(query)
 
 
 def _freedom(model: Model, measurements: Sequence[Measurement]) -> float:
