@@ -10,7 +10,7 @@ that are left out.
 import itertools
 import math
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,6 +19,7 @@ from typing import Literal
 import numpy as np
 
 from priory.answer.misfit import Misfit
+from priory.answer.possible import known_part, possible
 from priory.errors import OptionError
 from priory.estimate.evidence import Evidence
 from priory.estimate.response import Response
@@ -40,9 +41,9 @@ class Interval:
         estimate: the model's answers, of the query's shape.
         low: the lower ends.
         high: the upper ends.
-        source: "measured" where a measurement holds all attributes of the query, "inferred" where measurements tie them
-            together only through others, "prior" where nothing measured speaks of some of them. What the model assumes
-            of the latter two is judged by other answers: of "prior" ones no measurement can tell.
+        source: "measured" where a measurement holds all attributes of the query; "inferred" where measurements tie them
+            together only through others, and what the model assumes is judged by how it predicts measured marginals
+            left out; "prior" where nothing measured speaks of some of them: the interval holds all that is possible.
     """
 
     estimate: Array
@@ -153,14 +154,24 @@ class Redraws:
             OptionError: the level is not between 0 and 1.
         """
         _check_level(level)
-        repeats = [model.answers(queries) for model in self.models]
+        known = {name for measurement in self.measurements for name in measurement.query.clique}
+        parts = [known_part(query, known, self.model.domain) for query in queries]
+        repeats = [model.answers(parts) for model in self.models]
         found = []
-        for number, (query, answer) in enumerate(zip(queries, self.model.answers(queries), strict=True)):
+        for number, (part, answer) in enumerate(zip(parts, self.model.answers(parts), strict=True)):
             errors = np.array([repeat[number] for repeat in repeats]) - answer
-            source = source_of(query, self.measurements)
-            hidden = self._hidden(query, answer, source)
-            found.append(_interval(answer, errors, hidden, level, source))
-        return found
+            source = source_of(part, self.measurements)
+            found.append(_interval(answer, errors, self._hidden(part, answer, source), level, source))
+        return [
+            interval if part == query else self._possible(query, interval, known)
+            for query, part, interval in zip(queries, parts, found, strict=True)
+        ]
+
+    def _possible(self, query: Query, part: Interval, known: Set[str]) -> Interval:
+        """The interval of a query when only that of its known part can be told."""
+        estimate = self.model.answer(query)
+        low, high = possible(query, part.low, part.high, known)
+        return Interval(estimate, np.minimum(low, estimate), np.maximum(high, estimate), "prior")
 
     def _hidden(self, query: Query, answer: Array, source: Source) -> Array:
         """The standard deviation of what redrawing does not show."""
