@@ -11,7 +11,7 @@ from priory.factor import Array
 from priory.mechanisms.dualquery import DualQuery
 from priory.mechanisms.dualquery_loss import SampleLoss
 from priory.mechanisms.game import records_model, rounds_of
-from priory.mechanisms.graphical import Graphical, graphical_model, in_counts, sampled_model
+from priory.mechanisms.graphical import Graphical, graphical_model, sampled_model
 from priory.mechanisms.hdmm import HDMM, LeastSquares
 from priory.mechanisms.multiplicative_weights import MultiplicativeWeights
 from priory.mechanisms.mwem import MWEM
@@ -27,6 +27,7 @@ from priory.queries.query import Query
 from priory.queries.sensitivity import entry_range
 from priory.queries.workload import Workload
 from priory.release import Release
+from priory.release.estimated import in_counts
 from strategies import integer_parts, queries
 
 PAIRS = Workload.marginals(DOMAIN, 2)
