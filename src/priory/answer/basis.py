@@ -1,12 +1,12 @@
 """Basis: what answers rest on, and sums of product queries with their intervals."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from priory.answer.intervals import Interval, Source, intervals, source_of
+from priory.answer.intervals import Interval, Redraws, Source, source_of
 from priory.data.schema import Schema
 from priory.errors import OptionError, SizeError
 from priory.factor import Array
@@ -55,6 +55,7 @@ class Basis:
         measurements: what it was estimated from.
         level: the share of answers whose interval should hold the truth.
         draws: how often the noise is drawn again for intervals.
+        redraw: the model's redraws, so many of them; made anew unless told.
     """
 
     schema: Schema
@@ -62,6 +63,7 @@ class Basis:
     measurements: Sequence[Measurement]
     level: float = 0.9
     draws: int = 50
+    redraw: Callable[[int], Redraws] | None = None
 
     def estimates(self, sums: Sequence[Sequence[Term]]) -> list[Array]:
         """The model's answers to sums of terms."""
@@ -83,7 +85,8 @@ class Basis:
         draws = max(10, min(self.draws, _DRAWN_CELLS // max(1, cells)))
         if self.model.diagnostics is None or not self.model.diagnostics.schedule:
             return self._measured(queries)
-        return intervals(self.model, self.measurements, queries, level=self.level, draws=draws)
+        redraws = self.redraw(draws) if self.redraw else Redraws.of(self.model, self.measurements, draws=draws)
+        return redraws.intervals(queries, level=self.level)
 
     def _measured(self, queries: Sequence[Query]) -> list[Interval]:
         """Intervals where the estimate cannot be repeated: those of the noise, for what was itself measured.

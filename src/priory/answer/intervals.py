@@ -12,7 +12,7 @@ import math
 import os
 from collections.abc import Callable, Iterable, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
@@ -128,8 +128,7 @@ class Redraws:
         Raises:
             OptionError: there are fewer than 2 draws.
         """
-        if draws < 2:
-            raise OptionError("draws", f"at least 2; got {draws}")
+        _check_draws(draws)
         response = Response.of(model, measurements)
         added = np.array([_noise(response.evidence, rng) for rng in np.random.default_rng(seed).spawn(draws)])
         workers = min(workers or os.cpu_count() or 1, draws)
@@ -141,6 +140,15 @@ class Redraws:
         bias = Bias.of(response, added, moved)
         models = tuple(model for model, _ in repeats)
         return cls(model, tuple(measurements), models, bias, response.temperature)
+
+    def first(self, draws: int) -> "Redraws":
+        """The same with only the first so many draws.
+
+        Raises:
+            OptionError: there are fewer than 2 draws.
+        """
+        _check_draws(draws)
+        return self if draws == len(self.models) else replace(self, models=self.models[:draws])
 
     @cached_property
     def misfit(self) -> Misfit:
@@ -294,6 +302,11 @@ def _noise(evidence: Evidence, rng: np.random.Generator) -> Array:
 
 def _joined(tables: Sequence[Array]) -> Array:
     return np.concatenate([np.ravel(table) for table in tables]) if tables else np.empty(0)
+
+
+def _check_draws(draws: int) -> None:
+    if draws < 2:
+        raise OptionError("draws", f"at least 2; got {draws}")
 
 
 def _check_level(level: float) -> None:
