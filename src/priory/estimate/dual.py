@@ -104,7 +104,7 @@ class Dual:
         """λ of the next step: the first moves no multiplier by much more than 1, and far off λ falls faster."""
         carry: Multipliers = state.carry
         evidence = evidence_of(problem)
-        misfit = (evidence.predicted(state.marginals) - evidence.values) / evidence.stddevs
+        misfit = evidence.excess(state.marginals)
         if np.isinf(carry.temperature):
             return float(np.max(np.abs(misfit) / evidence.stddevs, initial=1e-12))
         if carry.calls > self.hard:
@@ -211,7 +211,7 @@ class _Unit:
         scale = np.sqrt(evidence.variances(near, problem.total) + stiffness)
         inverse = 1 / scale
         ridge = stiffness * inverse**2
-        misfit = (evidence.predicted(near) - evidence.values) / evidence.stddevs
+        misfit = evidence.excess(near)
         if isinstance(problem.loss, L1):
             # For L1 the penalty's dual is a box, |α| ≤ 1/(λσ), instead of a parabola.
             pull, limit = np.zeros_like(scale), scale / (temperature * evidence.stddevs)

@@ -103,6 +103,10 @@ class Evidence:
             answers[place] = table if query.is_marginal else query(table.reshape(shape)).reshape(-1)
         return answers
 
+    def excess(self, marginals: Array) -> Array:
+        """(Qμ − y)/σ: by how many standard deviations of the noise these marginals exceed each answer."""
+        return (self.predicted(marginals) - self.values) / self.stddevs
+
     def variances(self, marginals: Array, total: float) -> Array:
         """How much each answer varies where `total` records are drawn from these marginals: N·Var, at least 0.
 
