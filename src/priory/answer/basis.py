@@ -99,7 +99,7 @@ class Basis:
         found = []
         for query, answer in zip(queries, self.model.answers(queries), strict=True):
             same = [m for m in self.measurements if m.query == query]
-            best = min(same, key=lambda m: m.stddev, default=None)
+            best = min(same, key=lambda m: m.variance, default=None)
             source = source_of(query, self.measurements)
             if best is None:
                 unknown = np.full(answer.shape, np.nan)
@@ -111,13 +111,13 @@ class Basis:
         return found
 
 
-def noise_margin(measurement: Measurement, level: float) -> float:
+def noise_margin(measurement: Measurement, level: float) -> Array:
     """How far the noise of a measurement goes, up or down, in all but 1 − `level` of cases."""
     from scipy.special import ndtri
 
     if measurement.noise is not None and measurement.noise.kind == "laplace":
-        return -measurement.stddev / 2**0.5 * math.log(1 - level)
-    return float(ndtri((1 + level) / 2)) * measurement.stddev
+        return np.asarray(-math.log(1 - level) / 2**0.5 * measurement.stddev)
+    return np.asarray(float(ndtri((1 + level) / 2)) * measurement.stddev)
 
 
 def check_size(sums: Sequence[Sequence[Term]]) -> None:

@@ -188,7 +188,8 @@ class Redraws:
         stddev = np.min(
             [noise_left(query, m) for m in self.measurements if set(query.clique) <= set(m.query.clique)], axis=0
         )
-        return np.asarray(self.bias(answer / stddev) * stddev)
+        sizes = np.divide(answer, stddev, out=np.zeros(answer.shape), where=stddev > 0)
+        return np.asarray(self.bias(sizes) * stddev)
 
 
 def _interval(answer: Array, errors: Array, hidden: Array, level: float, source: Source) -> Interval:
@@ -267,7 +268,9 @@ def _by_refits(
         found = []
         for each in evidence.values + added:
             again = [
-                Measurement(query, each[place].reshape(query.shape), float(evidence.stddevs[place][0]), noise)
+                Measurement(
+                    query, each[place].reshape(query.shape), evidence.stddevs[place].reshape(query.shape), noise
+                )
                 for query, place, noise in zip(evidence.queries, evidence.places, noises, strict=True)
             ]
             model = refit(response.model, again)
@@ -281,7 +284,7 @@ def noise_left(query: Query, measurement: Measurement) -> Array:
     """The standard deviation of a query's answers if they were added up from those of a measured marginal."""
     if query == measurement.query:
         return np.broadcast_to(np.asarray(measurement.stddev, dtype=np.float64), query.shape)
-    variances = np.asarray(np.mean(np.square(measurement.stddev, dtype=np.float64)))
+    variances = np.asarray(measurement.variance)
     for name, size in zip(measurement.query.clique, measurement.query.domain.shape, strict=True):
         if name not in query.clique:
             variances = variances * size
