@@ -11,13 +11,12 @@ from priory.data.schema import Schema
 from priory.domain import Clique, Domain
 from priory.errors import DataError, DomainError
 from priory.estimate.estimator import estimate
+from priory.estimate.units import in_counts
 from priory.factor import Factor
 from priory.model.bases import Base, Uniform
 from priory.model.model import Model
 from priory.model.tilted import merged
 from priory.privacy.measurement import Measurement
-from priory.queries.parts import Matrix
-from priory.queries.query import Query
 
 # Where a budget is so large that noise all but vanishes, a tenth of a count is still allowed for.
 LEAST_STDDEV = 0.1
@@ -26,29 +25,19 @@ Impossible = Sequence[tuple[Clique, NDArray[np.bool_]]]
 
 def evidence(measurements: Iterable[Measurement]) -> list[Measurement]:
     """What an estimate rests on: what noise was added to, in counts; the number of rows aside where that is public."""
-    noisy = [in_counts(m) for m in measurements if m.query.clique or m.stddev > 0]
-    return [m if m.stddev >= LEAST_STDDEV else replace(m, stddev=LEAST_STDDEV) for m in noisy]
+    noisy = [in_counts(m) for m in measurements if m.query.clique or not m.is_public]
+    return [m if np.min(m.stddev) >= LEAST_STDDEV else _blurred(m) for m in noisy]
+
+
+def _blurred(measurement: Measurement) -> Measurement:
+    stddev = np.maximum(measurement.stddev, LEAST_STDDEV)
+    return replace(measurement, stddev=stddev if stddev.ndim else float(stddev))
 
 
 def public_total(measurements: Iterable[Measurement]) -> float | None:
     """The number of rows, where it was measured without noise because it is public."""
-    found = [float(m.values) for m in measurements if not m.query.clique and m.stddev == 0]
+    found = [float(m.values) for m in measurements if not m.query.clique and m.is_public]
     return max(1.0, found[0]) if found else None
-
-
-def in_counts(measurement: Measurement) -> Measurement:
-    """The same evidence with no entry of the query above 1: off its lattice, so that answers are like counts.
-
-    Solvers weigh answers by how much counts vary; those of a lattice are larger by its scale.
-    """
-    query, scale, parts = measurement.query, 1.0, []
-    for part in query.parts:
-        largest = float(np.abs(part.entries).max()) if isinstance(part, Matrix) else 1.0
-        parts.append(Matrix(part.entries / largest) if isinstance(part, Matrix) and largest > 1 else part)
-        scale *= max(largest, 1.0)
-    if scale == 1.0:
-        return measurement
-    return Measurement(Query(query.domain, tuple(parts)), measurement.values / scale, measurement.stddev / scale)
 
 
 def estimated(measurements: Sequence[Measurement], base: Base) -> Model:
