@@ -16,6 +16,7 @@ from priory.privacy.budget import Budget
 from priory.privacy.statement import Statement
 from priory.queries.sensitivity import Relation
 from priory.release import Release
+from priory.release.estimated import uniform
 from priory.release.measured import read_measurements
 
 
@@ -46,7 +47,13 @@ def estimate(
     cliques = [described.domain.checked(names.split(",")) for names in marginal or ()]
     budget = Budget.of(epsilon=epsilon, delta=delta, rho=rho, relation=relation)
     measured = read_measurements(measurements, described)
-    model = fitted(measured, described.domain, total=total, stop="fission" if stop == "fission" else "converged")
+    model = fitted(
+        measured,
+        described.domain,
+        base=uniform(described.domain, described),
+        total=total,
+        stop="fission" if stop == "fission" else "converged",
+    )
     statement = Statement(
         mechanism="measured elsewhere, as declared by whoever measured",
         budget=budget,
@@ -57,7 +64,7 @@ def estimate(
         is_private=True,
         version=priory.__version__,
     )
-    Release(described.domain, measured, statement, described).save(output)
+    Release(described.domain, measured, statement, described).with_model(model).save(output)
     reason = model.diagnostics.reason if model.diagnostics else ""
     if as_json:
         write_json(
