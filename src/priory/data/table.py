@@ -148,11 +148,14 @@ class Table:
             connection.register("cells", arrays)
             connection.execute(f"COPY (SELECT {selected} FROM cells) TO {literal(str(draft))} (FORMAT parquet)")
 
-    def __str__(self) -> str:
-        shown = self.head()
-        rows = list(zip(*(_shown_texts(cells) for cells in shown.columns.values()), strict=True))
+    def lines(self) -> str:
+        """All rows under a header, aligned for people."""
+        rows = list(zip(*(_shown_texts(cells) for cells in self.columns.values()), strict=True))
         numbers = [self.kind(name) in ("integer", "real") for name in self.columns]
-        lines = text_table(self.names, rows, right=numbers)
+        return text_table(self.names, rows, right=numbers)
+
+    def __str__(self) -> str:
+        lines = self.head().lines()
         size = f"({len(self):,} rows, {len(self.columns)} columns)"
         return "\n".join([lines, size, *(f"Note: {note}." for note in self.notes)])
 

@@ -6,13 +6,14 @@ from pathlib import Path
 from priory.data.opening import open_source
 from priory.data.public import public_codes
 from priory.data.schema import Schema
+from priory.data.source import Source
 from priory.domain import Domain
 from priory.errors import BudgetError, DomainError, OptionError, PrioryError
 from priory.mechanisms.registry import Mechanism, Registered, registered
 from priory.model.bases import PublicRows
 from priory.privacy.budget import Budget, Number
 from priory.privacy.curator import Curator
-from priory.privacy.ledger import Ledger
+from priory.privacy.ledger import Ledger, Reservation
 from priory.privacy.progress import Progress, silent
 from priory.privacy.randomness import Randomness
 from priory.queries.sensitivity import Relation
@@ -90,17 +91,34 @@ def fit(
     book.check(schema=text, person=unit)
     if unit is not None:
         schema.column(unit)
-    with book.reserve(budget, entry.name) as reservation:
-        source = open_source(data, schema, unit=unit, max_rows=budget.max_rows, key=book.secret)
-        if source.domain != schema.domain:
-            raise DomainError("the source's attributes are not the schema's. Nothing was spent")
-        curator = Curator(reservation, source, randomness=randomness, progress=progress)
-        release = build(curator.domain).run(curator, budget)
+    reservation = book.reserve(budget, entry.name)
+    try:
+        with reservation:
+            source = open_source(data, schema, unit=unit, max_rows=budget.max_rows, key=book.secret)
+            _check_domain(source, schema)
+            curator = Curator(reservation, source, randomness=randomness, progress=progress)
+            release = build(curator.domain).run(curator, budget)
+    except BaseException as error:
+        error.add_note(_charged(book, reservation))
+        raise
     try:
         return release.with_schema(schema).with_estimate()
     except PrioryError:
         # It is paid for: whoever reads its measurements may find a way to model them.
         return release.with_schema(schema)
+
+
+def _check_domain(source: Source, schema: Schema) -> None:
+    if source.domain != schema.domain:
+        raise DomainError("the source's attributes are not the schema's. Nothing was spent")
+
+
+def _charged(book: Ledger, reservation: Reservation) -> str:
+    """What a run that did not end well has cost, for whoever reads its error."""
+    if not reservation.events:
+        return "Nothing was spent"
+    what = f"the run had looked at private data, so that all it reserved stays charged: {reservation.budget}"
+    return f"{what}, in memory only" if book.path is None else f"{what}, entry {reservation.number} of {book.path}"
 
 
 def _upon(entry: Registered, schema: Schema, public: object) -> Callable[[Domain], Mechanism]:

@@ -105,7 +105,7 @@ class Prior:
             refining = PMWPub(public=rows, workload=workload, rounds=rounds, least=self.least)
             found = _with_cells(curator, cells, found, refining)
         release = Release(curator.domain, found.measurements, curator.statement("prior"))
-        return release.with_model(replace(found.model, diagnostics=None))
+        return release.with_model(found.model)
 
     def _parts(self, budget: Budget, total: float, workload: Workload, base: Base) -> tuple[Budget, Budget | None]:
         """What marginals get and what cells get: nothing where one cell's noise would be more than errors ever are."""
