@@ -2,12 +2,11 @@
 
 import itertools
 from collections import defaultdict
-from pathlib import Path
 
 import altair as alt
 import numpy as np
 
-from experiments.peers import mbi_estimates
+from experiments.peers import Mbi
 from experiments.results import FOLDER, Results, Stopwatch, picture, shown
 from experiments.tables import Coded, measured_cliques, noisy, some_cliques, table, variations
 from priory.domain import Clique
@@ -42,7 +41,8 @@ def _run_table(coded: Coded, results: Results, estimators: tuple[str, ...]) -> N
         sets["three-way"] = some_cliques(coded.domain, 3, TRIPLES)
     draws = list(itertools.product(NOISE, range(DRAWS)))
     every = [noisy(coded, cliques, sigma, draw) for sigma, draw in draws]
-    peers = mbi_estimates(Path(FOLDER / NAME / "mbi" / coded.name), coded.domain, cliques, every)
+    peer = Mbi(FOLDER / NAME / "mbi" / coded.name, coded.domain)
+    peer.run(cliques, every)
     for estimator in estimators:
         for number, (sigma, draw) in enumerate(draws):
             key: dict[str, object] = {"table": coded.name, "noise": sigma, "draw": draw, "estimator": estimator}
@@ -50,7 +50,8 @@ def _run_table(coded: Coded, results: Results, estimators: tuple[str, ...]) -> N
             if is_extra or results.has(**key):
                 continue
             if estimator == "mbi":
-                model, cost = peers[number].model, (1000, peers[number].seconds, peers[0].seconds)
+                found = peer[number]
+                model, cost = found.model, (1000, found.seconds, found.first)
             else:
                 model, cost = _ours(every[number], coded, estimator)
             _add(results, key, _errors(model, coded, sets), cost)

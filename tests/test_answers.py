@@ -240,7 +240,7 @@ def test_where_an_estimate_cannot_be_repeated_only_what_was_measured_has_an_inte
 
 @pytest.mark.statistical
 def test_intervals_of_means_and_counts_hold_the_truth_about_as_often_as_they_say() -> None:
-    """90 % intervals of 8 answers over 12 fits: if fits hit all or nothing, fewer than 5 of 12 have a chance of 1e-5."""
+    """90 % intervals of 8 answers in 12 fits; even if fits hit all or nothing, fewer than 5 have a chance of 1e-5."""
     schema = Schema.parse("priory: 1\nname: c\ncolumns: {children: {kind: integer, bounds: [0, 3], other: 0}}")
     data = {"children": rows(2000)["children"]}
     mean = float(np.mean(data["children"]))

@@ -16,8 +16,8 @@ from priory.queries.query import Query
 
 MOST_CELLS = 10_000_000
 _RANK: tuple[Source, ...] = ("measured", "inferred", "prior")
-# Draws of a million cells each would take gigabytes.
-_DRAWN_CELLS = 40_000_000
+# Draws of a million cells each would take gigabytes: then there are fewer of them.
+_DRAWN_CELLS = 20_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +79,7 @@ class Basis:
         return [_summed([_laid(next(found), term) for term in terms]) for terms in sums]
 
     def _intervals(self, queries: Sequence[Query]) -> list[Interval]:
-        cells = sum(query.rows for query in queries)
+        cells = sum(query.rows for query in queries) + sum(m.query.rows for m in self.measurements)
         draws = max(10, min(self.draws, _DRAWN_CELLS // max(1, cells)))
         if self.model.diagnostics is None or not self.model.diagnostics.schedule:
             return self._measured(queries)

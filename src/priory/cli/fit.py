@@ -18,7 +18,8 @@ from priory.release import Release
 from priory.release.encoding import encode_statement
 
 
-def _mechanisms(incomplete: str) -> list[tuple[str, str]]:
+def complete_mechanism(incomplete: str) -> list[tuple[str, str]]:
+    """The mechanisms whose names begin so, for shells."""
     return [(name, entry.summary) for name, entry in MECHANISMS.items() if name.startswith(incomplete)]
 
 
@@ -30,7 +31,7 @@ def fit(
     epsilon: Epsilon = None,
     delta: Delta = None,
     rho: Rho = None,
-    mechanism: Annotated[str, typer.Option(help="Which recipe.", autocompletion=_mechanisms)] = "independent",
+    mechanism: Annotated[str, typer.Option(help="Which recipe.", autocompletion=complete_mechanism)] = "independent",
     public: Annotated[Path | None, typer.Option(help="A public table with the same columns, to start from.")] = None,
     ledger: Annotated[Path | None, typer.Option(help="The book that pays; without one, nothing is remembered.")] = None,
     relation: Annotated[str | None, typer.Option(help="add-remove or replace-one; default: the ledger's.")] = None,

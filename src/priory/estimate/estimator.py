@@ -151,6 +151,7 @@ def _model(setting: Setting, fit: Fit, stop: str) -> Model:
             for query, place in zip(evidence.queries, evidence.places, strict=True)
             if twins
         ),
+        freedom=fit.freedom,
     )
     return Model(setting.base, fit.layout.unpack(fit.state.theta), setting.records, diagnostics)
 
