@@ -87,7 +87,7 @@ def intervals(
     Raises:
         OptionError: the level is not between 0 and 1, or there are fewer than 2 draws.
     """
-    _check_level(level)
+    check_level(level)
     redraws = Redraws.of(model, measurements, draws=draws, seed=seed, workers=workers, refit=refit)
     return redraws.intervals(queries, level=level)
 
@@ -152,17 +152,17 @@ class Redraws:
         Raises:
             OptionError: the level is not between 0 and 1.
         """
-        _check_level(level)
+        check_level(level)
         repeats = [model.answers(queries) for model in self.models]
         found = []
         for number, (query, answer) in enumerate(zip(queries, self.model.answers(queries), strict=True)):
             errors = np.array([repeat[number] for repeat in repeats]) - answer
             source = source_of(query, self.measurements)
-            hidden = self._hidden(query, answer, source)
-            found.append(_interval(answer, errors, hidden, level, source))
+            hidden = self.hidden(query, answer, source)
+            found.append(interval_of(answer, errors, hidden, level, source))
         return found
 
-    def _hidden(self, query: Query, answer: Array, source: Source) -> Array:
+    def hidden(self, query: Query, answer: Array, source: Source) -> Array:
         """The standard deviation of what redrawing does not show."""
         if source != "measured":
             return self.misfit(answer)
@@ -172,7 +172,8 @@ class Redraws:
         return np.asarray(self.bias(answer / stddev) * stddev)
 
 
-def _interval(answer: Array, errors: Array, hidden: Array, level: float, source: Source) -> Interval:
+def interval_of(answer: Array, errors: Array, hidden: Array, level: float, source: Source) -> Interval:
+    """The interval of answers that redraws miss by `errors`, and by `hidden` besides."""
     from scipy.special import ndtri
 
     # Weibull's quantiles are those a further draw falls below with the wanted chance, however few the draws.
@@ -280,6 +281,7 @@ def _joined(tables: Sequence[Array]) -> Array:
     return np.concatenate([np.ravel(table) for table in tables]) if tables else np.empty(0)
 
 
-def _check_level(level: float) -> None:
+def check_level(level: float) -> None:
+    """Refuse what is no share."""
     if not (0 < level < 1 and math.isfinite(level)):
         raise OptionError("level", f"a share between 0 and 1; got {level}")

@@ -99,10 +99,14 @@ class Response:
         """By steps of four until the degrees of freedom lie between two temperatures, then by halves."""
         temperature = self._first_temperature()
         low, high = 0.0, math.inf
+        most = -math.inf
         for _ in range(_TRIALS):
             found = self._freedom(oracle, temperature)
-            if abs(found - freedom) <= _CLOSE * freedom:
+            # An estimate of the degrees of freedom may exceed all there are: colder then changes nothing but the noise.
+            is_most = low == 0 and found < freedom and found <= most + _CLOSE * freedom
+            if abs(found - freedom) <= _CLOSE * freedom or is_most:
                 break
+            most = max(most, found)
             low, high = (temperature, high) if found > freedom else (low, temperature)
             temperature = 4 * low if math.isinf(high) else high / 4 if low == 0 else math.sqrt(low * high)
         return temperature

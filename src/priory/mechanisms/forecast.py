@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from priory.answer.basis import memory_of
 from priory.answer.metrics import total_variation
 from priory.data.codec import code_type
 from priory.data.memory import MemorySource
@@ -19,9 +20,8 @@ from priory.errors import DataError, OptionError
 from priory.factor import Factor
 from priory.mechanisms.fit import fit
 from priory.mechanisms.registry import Mechanism, Registered, registered
-from priory.model.bases import Base, Product, PublicRows, Uniform
+from priory.model.bases import PublicRows
 from priory.model.model import Model
-from priory.model.plan import plan
 from priory.privacy.budget import Budget
 from priory.release import Release
 from priory.release.estimated import possible, uniform
@@ -186,7 +186,7 @@ def _rehearsed(source: _Repeated, schema: Schema, recipe: Mechanism, budget: Bud
         started = time.process_time()
         release = _fitted(source, schema, recipe, budget)
         seconds += time.process_time() - started
-        memory = max(memory, _memory(release))
+        memory = max(memory, memory_of(release.model))
         for clique in cliques:
             found[clique].append(total_variation(release.model.project(clique).values, truth[clique].values))
     means = {clique: float(np.mean(errors)) for clique, errors in found.items()}
@@ -210,19 +210,6 @@ def _pairs(domain: Domain) -> list[Clique]:
     """All pairs of columns, or some of them, evenly, where there are very many."""
     every: list[Clique] = [pair for pair in itertools.combinations(domain, 2) if domain.size_of(pair) <= MOST_CELLS]
     return every if len(every) <= MOST_PAIRS else every[:: -(-len(every) // MOST_PAIRS)]
-
-
-def _memory(release: Release) -> int:
-    """What the oracle of the release's model needs, and the rows of its base where it has some."""
-    base: Base = release.model
-    cliques: list[Clique] = []
-    while isinstance(base, Model):
-        cliques += base.cliques
-        base = base.base
-    rows = base.codes.nbytes + base.shares.nbytes if isinstance(base, PublicRows) else 0
-    if isinstance(base, Uniform | Product):
-        return int(plan(release.domain, cliques, memory_in_bytes=2**62).memory_in_bytes)
-    return int(rows)
 
 
 def _line(rehearsal: Rehearsal) -> list[str]:

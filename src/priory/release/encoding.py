@@ -153,8 +153,11 @@ def encode_steps(told: Diagnostics | None) -> Json | None:
         "estimated_error": told.estimated_error if math.isfinite(told.estimated_error) else None,
         "oracle_calls": told.oracle_calls,
         "total_stddev": told.total_stddev,
+        "freedom": told.freedom if math.isfinite(told.freedom) else None,
         "notes": list(told.notes),
-        "schedule": [[list(step.members), list(step.temperatures), step.is_implied] for step in told.schedule],
+        "schedule": [
+            [list(step.members), list(step.temperatures), step.is_implied, step.share] for step in told.schedule
+        ],
         "path": [_encode_point(point) for point in told.path],
     }
 
@@ -163,20 +166,20 @@ def decode_steps(described: Json | None) -> Diagnostics | None:
     """The diagnostics again."""
     if described is None:
         return None
-    error = described["estimated_error"]
     return Diagnostics(
         solver=_text(described["solver"]),
         stop=_text(described["stop"]),
         reason=_text(described["reason"]),
         has_converged=described["has_converged"] is True,
         path=tuple(_decode_point(point) for point in described.get("path", ())),
-        estimated_error=math.nan if error is None else float(error),
+        estimated_error=_number(described["estimated_error"]),
         oracle_calls=int(described["oracle_calls"]),
         total_stddev=float(described["total_stddev"]),
+        freedom=_number(described.get("freedom")),
         notes=tuple(map(_text, described["notes"])),
         schedule=tuple(
-            Round(tuple(map(int, members)), tuple(map(float, steps)), implied is True)
-            for members, steps, implied in described["schedule"]
+            Round(tuple(map(int, members)), tuple(map(float, steps)), implied is True, float(share))
+            for members, steps, implied, share in described["schedule"]
         ),
     )
 
@@ -191,6 +194,11 @@ def _decode_point(described: Sequence[float | None]) -> PathPoint:
     numbers = [math.nan if number is None else float(number) for number in described]
     level, step, calls, loss, discrepancy, error, temperature, chosen = numbers
     return PathPoint(int(level), int(step), int(calls), loss, discrepancy, error, temperature, chosen == 1)
+
+
+def _number(value: float | None) -> float:
+    """A number that JSON cannot hold is null there."""
+    return math.nan if value is None else float(value)
 
 
 def _amount(value: str) -> Fraction:
