@@ -75,9 +75,7 @@ def commanded(block: Block, page: Path, folder: Path) -> str:
     if shutil.which("bash") is None:
         pytest.skip("there is no bash to run commands with")
     python = shlex.quote(sys.executable)
-    commands = (
-        f'priory() {{ {python} -m priory "$@"; }}; python() {{ {python} "$@"; }}; set -eu\n{block.text}'
-    )
+    commands = f'priory() {{ {python} -m priory "$@"; }}; python() {{ {python} "$@"; }}; set -eu\n{block.text}'
     # A process started here has no terminal: it is not to wait for an answer.
     ended = subprocess.run(
         ["bash", "-c", commands],  # noqa: S607 - whichever bash the reader has
