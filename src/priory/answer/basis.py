@@ -161,7 +161,10 @@ class Basis:
     def _drawn(self, term: Term, answer: Array, repeats: Array) -> Drawn:
         source = source_of(term.query, self.redrawing.measurements)
         redraws = self.redrawing.redraws
-        if redraws is None:
+        if source == "prior":
+            # No measurement tells how far off it is; redraws would all agree, and look sure.
+            hidden = np.full(answer.shape, np.nan)
+        elif redraws is None:
             hidden = self._noise_alone(term.query, answer)
         else:
             hidden = redraws.hidden(term.query, answer, source)
