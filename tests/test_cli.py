@@ -8,7 +8,7 @@ import pytest
 from priory import town
 from priory.cli import main
 from priory.errors import MissingExtra, PrioryError
-from priory.mechanisms.independent import Independent
+from priory.mechanisms.fit import fit
 from priory.release import Release
 
 
@@ -43,7 +43,8 @@ def test_the_demo_as_json_is_json_and_works_without_the_libraries_that_draw(
     def missing(*_: object) -> None:
         raise MissingExtra("altair", "priory[report]")
 
-    monkeypatch.setattr("priory.cli.demo.Prior", lambda **_: Independent())
+    monkeypatch.setattr("priory.cli.demo.fit", lambda *data, public, **options: fit(*data, **options))
+    monkeypatch.setattr("priory.cli.demo.MECHANISM", "independent")
     monkeypatch.setattr(Release, "report", missing)
     code, out, err = run("demo", "--json", "--output", tmp_path, capsys=capsys)
     assert code == 0

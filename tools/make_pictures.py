@@ -6,7 +6,6 @@ import io
 import re
 import struct
 import zlib
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +15,9 @@ import vl_convert
 from priory import town
 from priory.data.columns import DAY_ZERO, Moment
 from priory.data.opening import open_source
-from priory.data.public import public_codes
 from priory.data.schema import Schema
 from priory.data.source import Source
 from priory.mechanisms.fit import fit
-from priory.mechanisms.prior import Prior
-from priory.model.bases import PublicRows
 from priory.report import charts
 from priory.report.answered import Answer
 from priory.report.contents import Contents
@@ -59,8 +55,7 @@ def write_town() -> None:
 def write_report_picture() -> None:
     """The first cards of the demo's report, as a browser shows them; the noise differs from run to run."""
     schema = Schema.load(town.SCHEMA)
-    rows = PublicRows(public_codes(schema, town.LAST_YEAR), schema.domain)
-    release = fit(town.THIS_YEAR, schema, epsilon=1, delta="1e-9", mechanism=Prior(public=rows, part=Fraction(1)))
+    release = fit(town.THIS_YEAR, schema, epsilon=1, delta="1e-9", mechanism="prior", public=town.LAST_YEAR)
     path = IMAGES / "report.png"
     path.write_bytes(packed(vl_convert.svg_to_png(report_svg(Contents.of(release)), scale=1.25)))
     print(f"wrote {path}")

@@ -1,7 +1,6 @@
 """Demo: the main job on the embedded town, from a private register to answers, synthetic rows and a report."""
 
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 from typing import Annotated
 
@@ -9,16 +8,13 @@ import typer
 
 from priory import town
 from priory.cli.output import AsJson, say, write, write_json
-from priory.data.public import public_codes
 from priory.data.schema import Schema
 from priory.data.table import Table
 from priory.errors import DataError, MissingExtra
 from priory.mechanisms.fit import fit
-from priory.mechanisms.prior import Prior
-from priory.model.bases import PublicRows
 from priory.release import Release
 
-EPSILON, DELTA = 1, "1e-9"
+EPSILON, DELTA, MECHANISM = 1, "1e-9", "prior"
 ROWS, SEED = 10_000, 7
 FOLDER = Path("priory-demo")
 QUESTIONS = ("How many live in each district?", "What do people earn, by education?", "Who smokes, by sex?")
@@ -52,10 +48,7 @@ def demo(
             f"1. Fit this year's register with ε = {EPSILON}, δ = {DELTA}, starting from last year's. A few seconds …\n"
         )
     schema = Schema.load(town.SCHEMA)
-    rows = PublicRows(public_codes(schema, town.LAST_YEAR), schema.domain)
-    # All of the budget goes to whole marginals: then every answer has an interval.
-    mechanism = Prior(public=rows, part=Fraction(1))
-    release = fit(town.THIS_YEAR, schema, epsilon=EPSILON, delta=DELTA, mechanism=mechanism)
+    release = fit(town.THIS_YEAR, schema, epsilon=EPSILON, delta=DELTA, mechanism=MECHANISM, public=town.LAST_YEAR)
     if not as_json:
         write(str(release.statement))
         say("\n2. Ask it. Nine intervals in ten should hold the true figure.")

@@ -264,9 +264,11 @@ class Curator:
     def _truths(self, queries: Sequence[Query]) -> list[Integers]:
         """The true answers: private, paid for by the caller."""
         missing = [query for query in dict.fromkeys(queries) if query not in self._kept]
+        if not missing:
+            return [self._kept[query] for query in queries]
         fresh: dict[Query, Integers] = {}
         cliques = list(dict.fromkeys(query.clique for query in missing))
-        tables = dict(zip(cliques, self._source.count(cliques), strict=True)) if cliques else {}
+        tables = dict(zip(cliques, self._source.count(cliques), strict=True))
         for query in missing:
             fresh[query] = query(tables[query.clique].values.astype(np.int64, copy=False))
         if sum(values.size for values in (*self._kept.values(), *fresh.values())) <= MOST_KEPT:
