@@ -7,6 +7,7 @@ import pytest
 
 from priory import town
 from priory.cli import main
+from priory.data.schema import Schema
 from priory.errors import MissingExtra, PrioryError
 from priory.mechanisms.fit import fit
 from priory.release import Release
@@ -43,8 +44,10 @@ def test_the_demo_as_json_is_json_and_works_without_the_libraries_that_draw(
     def missing(*_: object) -> None:
         raise MissingExtra("altair", "priory[report]")
 
-    monkeypatch.setattr("priory.cli.demo.fit", lambda *data, public, **options: fit(*data, **options))
-    monkeypatch.setattr("priory.cli.demo.MECHANISM", "independent")
+    def quick(data: Path, schema: Schema, **_: object) -> Release:
+        return fit(data, schema, epsilon=1, delta="1e-9", mechanism="independent")
+
+    monkeypatch.setattr("priory.cli.demo.fit", quick)
     monkeypatch.setattr(Release, "report", missing)
     code, out, err = run("demo", "--json", "--output", tmp_path, capsys=capsys)
     assert code == 0
