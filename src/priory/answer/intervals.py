@@ -100,7 +100,7 @@ def intervals(
     for number, (query, answer) in enumerate(zip(queries, model.answers(queries), strict=True)):
         errors = np.array([repeat[2][number] for repeat in repeats]) - answer
         source = source_of(query, measurements)
-        stddev = min((m.stddev for m in measurements if m.query == query), default=np.nan)
+        stddev = min((m.variance for m in measurements if m.query == query), default=np.nan) ** 0.5
         factor = widening(answer / stddev) if np.isfinite(stddev) else np.ones(answer.shape)
         # Weibull's quantiles are those a further draw falls below with the wanted chance, however few the draws.
         low, high = np.quantile(errors, [(1 - level) / 2, (1 + level) / 2], axis=0, method="weibull") * factor

@@ -11,6 +11,7 @@ from priory.domain import Clique, Domain
 from priory.errors import SizeError
 from priory.estimate.estimator import estimate
 from priory.estimate.problem import Solver
+from priory.estimate.units import in_counts
 from priory.mechanisms.dualquery_loss import SampleLoss
 from priory.mechanisms.game import rounds_of
 from priory.mechanisms.likelihood import most_likely
@@ -18,8 +19,6 @@ from priory.mechanisms.total import released_total
 from priory.model.model import Model
 from priory.model.plan import MEMORY_IN_BYTES, plan
 from priory.privacy.measurement import Measurement
-from priory.queries.parts import Matrix
-from priory.queries.query import Query
 from priory.queries.workload import Workload
 from priory.release import Release
 
@@ -31,30 +30,15 @@ LEAST_STDDEV = 0.1
 
 def graphical_model(release: Release, *, solver: Solver | None = None, stop: Stop = "fission") -> Model:
     """The graphical model of a release's measurements; the number of rows is public or estimated from them."""
-    public = [m for m in release.measurements if not m.query.clique and m.stddev == 0]
+    public = [m for m in release.measurements if not m.query.clique and m.is_public]
     total = released_total(public) if public else None
     return estimate(_noisy(release.measurements), release.domain, total=total, solver=solver, stop=stop)
 
 
 def _noisy(measurements: Sequence[Measurement]) -> list[Measurement]:
     """What noise was added to, the number of rows aside where that is public."""
-    noisy = [in_counts(m) for m in measurements if m.query.clique or m.stddev > 0]
-    return [m if m.stddev >= LEAST_STDDEV else replace(m, stddev=LEAST_STDDEV) for m in noisy]
-
-
-def in_counts(measurement: Measurement) -> Measurement:
-    """The same evidence with no entry of the query above 1: off its lattice, so that answers are like counts.
-
-    Solvers weigh answers by how much counts vary; those of a lattice are larger by its scale.
-    """
-    query, scale, parts = measurement.query, 1.0, []
-    for part in query.parts:
-        largest = float(np.abs(part.entries).max()) if isinstance(part, Matrix) else 1.0
-        parts.append(Matrix(part.entries / largest) if isinstance(part, Matrix) and largest > 1 else part)
-        scale *= max(largest, 1.0)
-    if scale == 1.0:
-        return measurement
-    return Measurement(Query(query.domain, tuple(parts)), measurement.values / scale, measurement.stddev / scale)
+    noisy = [in_counts(m) for m in measurements if m.query.clique or not m.is_public]
+    return [replace(m, stddev=np.maximum(m.stddev, LEAST_STDDEV)) for m in noisy]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -40,13 +40,18 @@ def encode_measurements(measurements: Sequence[Measurement]) -> tuple[list[Json]
     for number, measurement in enumerate(measurements):
         values = f"{number}.npy"
         arrays[values] = array_bytes(plain(measurement.values))
+        stddev: float | str = f"{number}.stddev.npy"
+        if isinstance(measurement.stddev, np.ndarray):
+            arrays[str(stddev)] = array_bytes(measurement.stddev)
+        else:
+            stddev = measurement.stddev
         parts = [_encode_part(part, f"{number}.{i}.npy", arrays) for i, part in enumerate(measurement.query.parts)]
         described.append(
             {
                 "clique": list(measurement.query.clique),
                 "parts": parts,
                 "values": values,
-                "stddev": measurement.stddev,
+                "stddev": stddev,
                 "noise": None
                 if measurement.noise is None
                 else {"kind": measurement.noise.kind, "scale": str(measurement.noise.scale)},
@@ -65,11 +70,11 @@ def decode_measurements(
 def _decode_measurement(described: Json, arrays: Mapping[str, bytes], domain: Domain) -> Measurement:
     parts = [_decode_part(part, arrays) for part in described["parts"]]
     query = Query.product(domain, dict(zip(described["clique"], parts, strict=True)))
-    noise = described["noise"]
+    noise, stddev = described["noise"], described["stddev"]
     return Measurement.of(
         query,
         array_of(arrays[described["values"]]),
-        float(described["stddev"]),
+        array_of(arrays[stddev]) if isinstance(stddev, str) else float(stddev),
         None if noise is None else _NOISES[noise["kind"]](_amount(noise["scale"])),
     )
 

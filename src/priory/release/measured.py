@@ -30,8 +30,9 @@ def read_measurements(path: str | Path, schema: Schema) -> tuple[Measurement, ..
     """Read noisy counts: a column for each attribute, and the columns `value` and `stddev`; a row for each cell.
 
     An attribute that is empty in a row, or has no column, is summed out there. Cells are named by the schema's labels.
-    Rows with the same attributes and the same standard deviation that make up a whole marginal become one measurement;
-    others become one each.
+    Rows with the same attributes that make up a whole marginal become one measurement, with a standard deviation for
+    each cell where they differ. Where cells are repeated or missing, those with the same standard deviation that make
+    up a whole marginal do; others become one measurement each.
 
     Raises:
         DataError: the file cannot be read, or a row does not fit the schema. It is public: the message quotes it.
@@ -45,9 +46,9 @@ def read_measurements(path: str | Path, schema: Schema) -> tuple[Measurement, ..
         raise DataError(f"{path} cannot be read: {error}") from None
     if not cells:
         raise DataError(f"{path} has no measurements: it needs a row for each cell")
-    groups: dict[tuple[Clique, float], list[_Cell]] = {}
+    groups: dict[Clique, list[_Cell]] = {}
     for cell in cells:
-        groups.setdefault((cell.clique, cell.stddev), []).append(cell)
+        groups.setdefault(cell.clique, []).append(cell)
     return tuple(m for group in groups.values() for m in _measurements(schema.domain, group))
 
 
@@ -85,16 +86,33 @@ def _number(row: Mapping[str, str | None], name: str, where: str, least: float =
 
 
 def _measurements(domain: Domain, cells: Sequence[_Cell]) -> list[Measurement]:
+    """The cells of one clique."""
+    if _are_whole(domain, cells):
+        return [_marginal(domain, cells)]
+    alike: dict[float, list[_Cell]] = {}
+    for cell in cells:
+        alike.setdefault(cell.stddev, []).append(cell)
+    return [m for group in alike.values() for m in _alike(domain, group)]
+
+
+def _alike(domain: Domain, cells: Sequence[_Cell]) -> list[Measurement]:
     """The cells of one clique with one standard deviation."""
-    clique, stddev = cells[0].clique, cells[0].stddev
-    query = Query.marginal(domain, clique)
-    if len({cell.codes for cell in cells}) == len(cells) == query.rows:
-        values = np.empty(query.shape)
-        for cell in cells:
-            values[cell.codes] = cell.value
-        return [Measurement.of(query, values, stddev)]
+    if _are_whole(domain, cells):
+        return [_marginal(domain, cells)]
     return [
-        Measurement.of(point, np.full(point.shape, cell.value), stddev)
+        Measurement.of(point, np.full(point.shape, cell.value), cell.stddev)
         for cell in cells
-        for point in [Query.product(domain, dict(zip(clique, map(Point, cell.codes), strict=True)))]
+        for point in [Query.product(domain, dict(zip(cell.clique, map(Point, cell.codes), strict=True)))]
     ]
+
+
+def _are_whole(domain: Domain, cells: Sequence[_Cell]) -> bool:
+    return len({cell.codes for cell in cells}) == len(cells) == domain.size_of(cells[0].clique)
+
+
+def _marginal(domain: Domain, cells: Sequence[_Cell]) -> Measurement:
+    query = Query.marginal(domain, cells[0].clique)
+    values, stddevs = np.empty(query.shape), np.empty(query.shape)
+    for cell in cells:
+        values[cell.codes], stddevs[cell.codes] = cell.value, cell.stddev
+    return Measurement.of(query, values, stddevs if np.ptp(stddevs) else cells[0].stddev)
