@@ -12,6 +12,7 @@ from priory.mechanisms.independent import Independent
 from priory.mechanisms.registry import MECHANISMS, Registered, registered
 from priory.privacy.budget import Budget
 from priory.privacy.ledger import Ledger, State, Terms
+from priory.privacy.progress import Step
 from priory.privacy.randomness import Replay
 
 SCHEMA = Schema.parse(
@@ -127,3 +128,13 @@ def test_a_mechanism_with_settings_of_ones_own_can_be_given() -> None:
     release = fit(source, schema, rho=1, mechanism=Independent(), randomness=Replay(seed=0))
     assert release.statement.mechanism == "independent"
     assert not release.statement.is_private
+
+
+def test_whoever_waits_is_told_of_each_round_and_of_what_was_paid_before_it() -> None:
+    schema = Schema.coded(dict(zip(DOMAIN, DOMAIN.shape, strict=True)))
+    told: list[Step] = []
+    release = fit(random_rows(), schema, rho=1, mechanism="mwem+pgm", progress=told.append)
+    assert [(step.number, step.of) for step in told] == [(1, 3), (2, 3), (3, 3)]
+    assert 0 < told[0].share < told[1].share < told[2].share < 1
+    assert told[-1].spent < release.statement.spent
+    assert str(told[0]) == "round 1 of 3, ρ = 0.05 of 1 spent"

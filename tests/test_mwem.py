@@ -84,6 +84,12 @@ def test_steps_on_the_cells_a_query_reads_are_steps_on_the_whole_table(query: Qu
     np.testing.assert_allclose(1000 * table.weights / table.mass, expected, rtol=1e-6)
 
 
+def test_answers_far_beyond_the_number_of_rows_overflow_nothing() -> None:
+    far = [Measurement.of(PAIRS.queries[0].row(place), [[value]], 1.0) for place, value in ((3, 10**7), (2, -(10**8)))]
+    model = MultiplicativeWeights().model(DOMAIN, far, 10.0, None)
+    assert model.answer(far[0].query).item() == pytest.approx(10)
+
+
 def test_one_step_is_the_papers_step() -> None:
     query = PAIRS.queries[0].row(3)
     uniform = np.full(DOMAIN.shape, 1000 / DOMAIN.size)

@@ -241,4 +241,5 @@ def test_the_model_survives_the_file_of_its_release(tmp_path: Path) -> None:
     assert release.model is not None
     assert again.model is not None
     np.testing.assert_allclose(again.model.project(DOMAIN).values, release.model.project(DOMAIN).values)
-    assert replace(release, sections={}).model is None
+    with pytest.raises(OptionError, match="no measurement determines"):
+        _ = replace(release, sections={}).model

@@ -22,7 +22,7 @@ from priory.queries.parts import Identity, Matrix, Mean, Moments, Part, Point, P
 from priory.queries.query import Query
 from priory.queries.sensitivity import Relation, Sensitivity, sensitivity
 from priory.queries.workload import Workload
-from priory.release import Release, load
+from priory.release import Release, combine, load
 
 __version__ = "0.1.0"
 
@@ -58,6 +58,7 @@ __all__ = [
     "Total",
     "Uniform",
     "Workload",
+    "combine",
     "estimate",
     "explain",
     "fit",

@@ -1,17 +1,26 @@
-"""Fit: the verb that spends."""
+"""Fit: the verb that makes a release."""
 
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from priory.cli.output import AsJson, say, write, write_json
+from priory.cli.output import AsJson, Stopped, say, write, write_json
 from priory.cli.privacy import Delta, Epsilon, Rho, Unit, check_output
+from priory.cli.progress import shown
 from priory.errors import PrioryError
 from priory.mechanisms.fit import fit as make_release
+from priory.mechanisms.registry import MECHANISMS
 from priory.release import Release
 from priory.release.encoding import encode_statement
+
+
+def complete_mechanism(incomplete: str) -> list[tuple[str, str]]:
+    """The mechanisms whose names begin so, for shells."""
+    return [(name, entry.summary) for name, entry in MECHANISMS.items() if name.startswith(incomplete)]
 
 
 def fit(
@@ -22,7 +31,7 @@ def fit(
     epsilon: Epsilon = None,
     delta: Delta = None,
     rho: Rho = None,
-    mechanism: Annotated[str, typer.Option(help="Which recipe.")] = "independent",
+    mechanism: Annotated[str, typer.Option(help="Which recipe.", autocompletion=complete_mechanism)] = "independent",
     public: Annotated[Path | None, typer.Option(help="A public table with the same columns, to start from.")] = None,
     ledger: Annotated[Path | None, typer.Option(help="The book that pays; without one, nothing is remembered.")] = None,
     relation: Annotated[str | None, typer.Option(help="add-remove or replace-one; default: the ledger's.")] = None,
@@ -31,26 +40,43 @@ def fit(
     as_json: AsJson = False,
 ) -> None:
     """Make a release of a private table."""
-    check_output(output)
-    release = make_release(
-        data,
-        schema,
-        epsilon=epsilon,
-        delta=delta,
-        rho=rho,
-        mechanism=mechanism,
-        public=public,
-        ledger=ledger,
-        relation=relation,
-        unit=unit,
-        max_rows=max_rows,
-    )
+    with _spending():
+        check_output(output)
+        with shown("reading the table", is_wanted=not as_json) as progress:
+            release = make_release(
+                data,
+                schema,
+                epsilon=epsilon,
+                delta=delta,
+                rho=rho,
+                mechanism=mechanism,
+                public=public,
+                ledger=ledger,
+                relation=relation,
+                unit=unit,
+                max_rows=max_rows,
+                progress=progress,
+            )
     output = _saved(release, output)
     if as_json:
         write_json({"output": str(output), "statement": encode_statement(release.statement)})
         return
     write(str(release.statement))
     say(f"Wrote {output}.")
+
+
+@contextmanager
+def _spending() -> Iterator[None]:
+    """Let no error leave the question open what was spent."""
+    try:
+        yield
+    except PrioryError as error:
+        if not hasattr(error, "__notes__") and "othing was" not in str(error):
+            error.add_note("Nothing was spent")
+        raise
+    except KeyboardInterrupt as error:
+        notes = getattr(error, "__notes__", ["nothing was spent"])
+        raise Stopped(f"interrupted; {'; '.join(notes)}") from None
 
 
 def _saved(release: Release, output: Path) -> Path:

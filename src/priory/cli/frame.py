@@ -7,7 +7,8 @@ from typing import Annotated, NoReturn
 import typer
 
 import priory
-from priory.cli import audit, demo, estimate, fit, privacy, schema
+from priory.cli import audit, combine, demo, estimate, fit, plan, privacy, query, report, sample, schema
+from priory.cli.output import Stopped
 from priory.errors import PrioryError
 
 INTERRUPTED = 130
@@ -21,8 +22,13 @@ app = typer.Typer(
 )
 app.command("demo")(demo.demo)
 app.add_typer(schema.app, name="schema")
+app.command("plan")(plan.plan)
 app.command("fit")(fit.fit)
+app.command("query")(query.query)
+app.command("sample")(sample.sample)
+app.command("combine")(combine.combine)
 app.command("estimate")(estimate.estimate)
+app.command("report")(report.report)
 app.add_typer(privacy.ledger, name="ledger")
 app.command("explain")(privacy.explain)
 app.command("audit")(audit.audit)
@@ -50,8 +56,12 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     try:
         ended = app(args=arguments, prog_name="priory", standalone_mode=False)
     except PrioryError as error:
-        _complain(str(error), type(error).__name__, as_json="--json" in arguments)
+        told = ". ".join([str(error).rstrip("."), *getattr(error, "__notes__", [])])
+        _complain(told, type(error).__name__, as_json="--json" in arguments)
         sys.exit(error.exit_code)
+    except Stopped as stopped:
+        _complain(str(stopped), "Interrupted", as_json="--json" in arguments)
+        sys.exit(INTERRUPTED)
     except typer.TyperException as error:
         # Without arguments Typer shows the help, and has nothing more to say.
         if str(error):

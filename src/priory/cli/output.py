@@ -10,6 +10,10 @@ from rich.console import Console
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for programs.")]
 
 
+class Stopped(Exception):
+    """A person stopped the verb; the message says what was left behind."""
+
+
 def say(text: str) -> None:
     """Tell the person something; never data."""
     Console(stderr=True, highlight=False, soft_wrap=True).print(text, markup=False)

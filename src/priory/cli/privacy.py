@@ -12,7 +12,7 @@ from priory.data.schema import Schema, check_person
 from priory.errors import OptionError
 from priory.privacy.budget import Budget
 from priory.privacy.explain import explain as explained
-from priory.privacy.ledger import Ledger, Terms, describe
+from priory.privacy.ledger import ENTRY_KEYS, Ledger, Terms, describe
 from priory.queries.sensitivity import Relation
 
 Epsilon = Annotated[str | None, typer.Option(help="What may be spent; pure without --delta.")]
@@ -21,8 +21,6 @@ Rho = Annotated[str | None, typer.Option(help="What may be spent in zCDP, instea
 RelationName = Annotated[str, typer.Option(help="Which tables are neighbours: add-remove or replace-one.")]
 Unit = Annotated[str | None, typer.Option(help="The column that names the person of a row; default: the schema's.")]
 MaxRows = Annotated[int, typer.Option(help="With --unit, how many rows of one person count.")]
-
-ENTRY_KEYS = ("number", "mechanism", "state", "asked", "charged", "opened", "closed")
 
 ledger = typer.Typer(help="Make or show the book of what was spent on a data set.", no_args_is_help=True)
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from priory.data.columns import Boolean, Category, Column, ModelledColumn, Unmodelled
 from priory.data.constraints import Constraint, PublicValue, check, one_of
-from priory.data.table import html_table, text_table
+from priory.data.table import html_facts, html_table, text_table
 from priory.data.writing import written_whole
 from priory.data.yaml_reader import suggestion
 from priory.domain import Clique, Domain
@@ -201,7 +201,13 @@ class Schema:
         return "\n".join([*lines, *([f"{len(self.constraints)} constraints"] if self.constraints else [])])
 
     def _repr_html_(self) -> str:
-        return html_table(*self._rows())
+        facts = {
+            "columns": f"{len(self.columns)}, of which {len(self.modelled)} are modelled",
+            "person": self.person or "none: rows are protected",
+            "groups": "; ".join(f"by {', '.join(group.by)}" for group in self.groups) or "none",
+            "constraints": str(len(self.constraints)),
+        }
+        return html_facts(f"Schema of {self.name}", facts) + html_table(*self._rows())
 
     def _rows(self) -> tuple[list[str], list[list[str]]]:
         header = ["column", "kind", "codes", "values", "other", "nullable"]

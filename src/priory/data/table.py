@@ -27,9 +27,11 @@ class Table:
 
     Attributes:
         columns: the cells of each column; a column whose null mask is None cannot have nulls.
+        notes: what a reader of the table must know, in sentences.
     """
 
     columns: Mapping[str, Cells]
+    notes: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, columns: Mapping[str, Cells]) -> "Table":
@@ -38,6 +40,13 @@ class Table:
         if len(lengths) > 1:
             raise DataError(f"columns have different lengths: {sorted(lengths)}")
         return cls({name: _flat(cells) for name, cells in columns.items()})
+
+    @classmethod
+    def joined(cls, tables: Sequence["Table"]) -> "Table":
+        """The rows of tables with the same columns, one after the other."""
+        if len(tables) == 1:
+            return tables[0]
+        return cls({name: _joined([table.columns[name] for table in tables]) for name in tables[0].names})
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -59,7 +68,8 @@ class Table:
                     cells.values[:rows], None if cells.null is None else cells.null[:rows], spelling=cells.spelling
                 )
                 for name, cells in self.columns.items()
-            }
+            },
+            self.notes,
         )
 
     def to_dict(self) -> dict[str, list[Any]]:
@@ -101,10 +111,18 @@ class Table:
 
         Dates and booleans are spelled as the schema's texts are, so that the file can be read by the same schema.
         """
-        texts = [_csv_texts(cells) for cells in self.columns.values()]
         with written_whole(path) as draft, draft.open("w", encoding="utf-8", newline="") as file:
-            file.write(",".join(_quoted(name) for name in self.columns) + "\n")
-            file.writelines(",".join(row) + "\n" for row in zip(*texts, strict=True))
+            file.write(self.csv_header())
+            file.writelines(self.csv_lines())
+
+    def csv_header(self) -> str:
+        """The line of a CSV file that names the columns."""
+        return ",".join(_quoted(name) for name in self.columns) + "\n"
+
+    def csv_lines(self) -> Iterator[str]:
+        """The lines of a CSV file after the first, as `write_csv` writes them."""
+        texts = [_csv_texts(cells) for cells in self.columns.values()]
+        return (",".join(row) + "\n" for row in zip(*texts, strict=True))
 
     def write_parquet(self, path: str | Path) -> None:
         """Write a Parquet file.
@@ -130,17 +148,22 @@ class Table:
             connection.register("cells", arrays)
             connection.execute(f"COPY (SELECT {selected} FROM cells) TO {literal(str(draft))} (FORMAT parquet)")
 
-    def __str__(self) -> str:
-        shown = self.head()
-        rows = list(zip(*(_shown_texts(cells) for cells in shown.columns.values()), strict=True))
+    def lines(self) -> str:
+        """All rows under a header, aligned for people."""
+        rows = list(zip(*(_shown_texts(cells) for cells in self.columns.values()), strict=True))
         numbers = [self.kind(name) in ("integer", "real") for name in self.columns]
-        lines = text_table(self.names, rows, right=numbers)
-        return f"{lines}\n({len(self):,} rows, {len(self.columns)} columns)"
+        return text_table(self.names, rows, right=numbers)
+
+    def __str__(self) -> str:
+        lines = self.head().lines()
+        size = f"({len(self):,} rows, {len(self.columns)} columns)"
+        return "\n".join([lines, size, *(f"Note: {note}." for note in self.notes)])
 
     def _repr_html_(self) -> str:
         shown = self.head()
         rows = list(zip(*(_shown_texts(cells) for cells in shown.columns.values()), strict=True))
-        return html_table(self.names, rows) + f"<p>{len(self):,} rows, {len(self.columns)} columns</p>"
+        notes = "".join(f"<p>Note: {html.escape(note)}.</p>" for note in self.notes)
+        return html_table(self.names, rows) + f"<p>{len(self):,} rows, {len(self.columns)} columns</p>{notes}"
 
 
 def text_table(header: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[bool] = ()) -> str:
@@ -169,9 +192,23 @@ def html_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return f"<table><thead>{line('th', header)}</thead><tbody>{body}</tbody></table>"
 
 
+def html_facts(title: str, facts: Mapping[str, str]) -> str:
+    """A title and one fact a line, in HTML with everything escaped."""
+    lines = "".join(
+        f"<tr><th>{html.escape(name)}</th><td>{html.escape(fact)}</td></tr>" for name, fact in facts.items()
+    )
+    return f"<table><caption>{html.escape(title)}</caption><tbody>{lines}</tbody></table>"
+
+
 def _padded(texts: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> Iterator[str]:
     for text, width, is_right in zip(texts, widths, right, strict=True):
         yield text.rjust(width) if is_right else text.ljust(width)
+
+
+def _joined(pieces: Sequence[Cells]) -> Cells:
+    nulls = [piece.null for piece in pieces if piece.null is not None]
+    values = np.concatenate([piece.values for piece in pieces])
+    return Cells(values, np.concatenate(nulls) if nulls else None, spelling=pieces[0].spelling)
 
 
 def _flat(cells: Cells) -> Cells:

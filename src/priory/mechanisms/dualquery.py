@@ -8,7 +8,7 @@ import numpy as np
 from priory.domain import Domain
 from priory.errors import OptionError
 from priory.mechanisms.data_player import Term, best_record
-from priory.mechanisms.game import SECTION, Round, answers, encoded
+from priory.mechanisms.game import SECTION, Round, answers, encoded, records_model
 from priory.mechanisms.total import counted
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
@@ -63,7 +63,8 @@ class DualQuery:
             )
             game.append(_round(workload, curator.domain, picks, self._sharpness(share, t), rng))
         release = Release(curator.domain, (count.measurement,), curator.statement("dualquery"))
-        return release.with_section(SECTION, {"rounds.json": encoded(game)})
+        release = release.with_section(SECTION, {"rounds.json": encoded(game)})
+        return release.with_model(records_model(release))
 
     def _checked(self, domain: Domain) -> Workload:
         if not all(part.is_counting for query in self.workload for part in query.parts):

@@ -6,16 +6,19 @@ from pathlib import Path
 from priory.data.opening import open_source
 from priory.data.public import public_codes
 from priory.data.schema import Schema
+from priory.data.source import Source
 from priory.domain import Domain
-from priory.errors import BudgetError, DomainError, OptionError
+from priory.errors import BudgetError, DomainError, OptionError, PrioryError
 from priory.mechanisms.registry import Mechanism, Registered, registered
 from priory.model.bases import PublicRows
 from priory.privacy.budget import Budget, Number
 from priory.privacy.curator import Curator
-from priory.privacy.ledger import Ledger
+from priory.privacy.ledger import Ledger, Reservation
+from priory.privacy.progress import Progress, silent
 from priory.privacy.randomness import Randomness
 from priory.queries.sensitivity import Relation
 from priory.release import Release
+from priory.release.estimated import possible, uniform
 
 
 def fit(
@@ -31,6 +34,7 @@ def fit(
     relation: str | Relation | None = None,
     unit: str | None = None,
     max_rows: int | None = None,
+    progress: Progress = silent,
     randomness: Randomness | None = None,
 ) -> Release:
     """Make a release of private data.
@@ -51,6 +55,7 @@ def fit(
         unit: the column that says which person a row is about; unless told, the ledger's, or without one the schema's.
             Where neither names a person, rows are protected, and the statement says so.
         max_rows: with `unit`, how many rows of one person count; the ledger's unless told, 1 without one.
+        progress: called with a `Step` as each round of the mechanism begins.
         randomness: for tests only: anything but the operating system's stamps the release NOT PRIVATE.
 
     Raises:
@@ -60,6 +65,8 @@ def fit(
     """
     schema = schema if isinstance(schema, Schema) else Schema.load(schema)
     entry = registered(mechanism) if isinstance(mechanism, str) else Registered.of(mechanism)
+    # Constraints that leave nothing are noticed now, before anything is paid.
+    uniform(schema.domain, schema)
     build = entry.build if public is None else _upon(entry, schema, public)
     book = Ledger.open(ledger) if isinstance(ledger, str | Path) else ledger
     if book is not None:
@@ -84,18 +91,41 @@ def fit(
     book.check(schema=text, person=unit)
     if unit is not None:
         schema.column(unit)
-    with book.reserve(budget, entry.name) as reservation:
-        source = open_source(data, schema, unit=unit, max_rows=budget.max_rows, key=book.secret)
-        if source.domain != schema.domain:
-            raise DomainError("the source's attributes are not the schema's. Nothing was spent")
-        curator = Curator(reservation, source, randomness=randomness)
-        release = build(curator.domain).run(curator, budget)
-    return release.with_schema(schema)
+    reservation = book.reserve(budget, entry.name)
+    try:
+        with reservation:
+            source = open_source(data, schema, unit=unit, max_rows=budget.max_rows, key=book.secret)
+            _check_domain(source, schema)
+            curator = Curator(reservation, source, randomness=randomness, progress=progress)
+            release = build(curator.domain).run(curator, budget)
+    except BaseException as error:
+        error.add_note(_charged(book, reservation))
+        raise
+    try:
+        return release.with_schema(schema).with_estimate()
+    except PrioryError:
+        # It is paid for: whoever reads its measurements may find a way to model them.
+        return release.with_schema(schema)
+
+
+def _check_domain(source: Source, schema: Schema) -> None:
+    if source.domain != schema.domain:
+        raise DomainError("the source's attributes are not the schema's. Nothing was spent")
+
+
+def _charged(book: Ledger, reservation: Reservation) -> str:
+    """What a run that did not end well has cost, for whoever reads its error."""
+    if not reservation.events:
+        return "Nothing was spent"
+    what = f"the run had looked at private data, so that all it reserved stays charged: {reservation.budget}"
+    return f"{what}, in memory only" if book.path is None else f"{what}, entry {reservation.number} of {book.path}"
 
 
 def _upon(entry: Registered, schema: Schema, public: object) -> Callable[[Domain], Mechanism]:
     """The mechanism upon public rows, which are checked and encoded now."""
     if entry.upon is None:
         raise OptionError("public", f"{entry.name} has no use for public data; leave it out or take another mechanism")
-    mechanism = entry.upon(PublicRows(public_codes(schema, public), schema.domain))
+    rows = PublicRows(public_codes(schema, public), schema.domain)
+    possible(rows, schema)
+    mechanism = entry.upon(rows)
     return lambda _: mechanism

@@ -1,7 +1,7 @@
 """Graphical: the estimate of each recipe as a graphical model, from the same measurements as its own estimate."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -11,7 +11,6 @@ from priory.domain import Clique, Domain
 from priory.errors import SizeError
 from priory.estimate.estimator import estimate
 from priory.estimate.problem import Solver
-from priory.estimate.units import in_counts
 from priory.mechanisms.dualquery_loss import SampleLoss
 from priory.mechanisms.game import rounds_of
 from priory.mechanisms.likelihood import most_likely
@@ -21,24 +20,15 @@ from priory.model.plan import MEMORY_IN_BYTES, plan
 from priory.privacy.measurement import Measurement
 from priory.queries.workload import Workload
 from priory.release import Release
+from priory.release.estimated import evidence, public_total
 
 Stop = Literal["fission", "converged"]
-
-# Where a budget is so large that noise all but vanishes, a tenth of a count is still allowed for.
-LEAST_STDDEV = 0.1
 
 
 def graphical_model(release: Release, *, solver: Solver | None = None, stop: Stop = "fission") -> Model:
     """The graphical model of a release's measurements; the number of rows is public or estimated from them."""
-    public = [m for m in release.measurements if not m.query.clique and m.is_public]
-    total = released_total(public) if public else None
-    return estimate(_noisy(release.measurements), release.domain, total=total, solver=solver, stop=stop)
-
-
-def _noisy(measurements: Sequence[Measurement]) -> list[Measurement]:
-    """What noise was added to, the number of rows aside where that is public."""
-    noisy = [in_counts(m) for m in measurements if m.query.clique or not m.is_public]
-    return [replace(m, stddev=np.maximum(m.stddev, LEAST_STDDEV)) for m in noisy]
+    total = public_total(release.measurements)
+    return estimate(evidence(release.measurements), release.domain, total=total, solver=solver, stop=stop)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +62,7 @@ class Graphical:
         return np.array(found) <= self.memory_in_bytes
 
     def model(self, domain: Domain, measurements: Sequence[Measurement], total: float, before: Model | None) -> Model:
-        return estimate(_noisy(measurements), domain, total=total, solver=self.solver, stop=self.stop, warm=before)
+        return estimate(evidence(measurements), domain, total=total, solver=self.solver, stop=self.stop, warm=before)
 
     def final(self, models: Sequence[Model]) -> Model:
         return models[-1]

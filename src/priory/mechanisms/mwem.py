@@ -66,7 +66,9 @@ class MWEM:
         count = counted(curator, budget)
         model = Model(Uniform(curator.domain), {}, count.total)
         measured: list[Measurement] = []
-        for picking, measuring in zip(*[iter(count.rest.split([1] * 2 * rounds))] * 2, strict=True):
+        shares = zip(*[iter(count.rest.split([1] * 2 * rounds))] * 2, strict=True)
+        for number, (picking, measuring) in enumerate(shares, start=1):
+            curator.tell(number, rounds)
             [pick] = curator.choose(
                 workload.queries,
                 model.answers(workload.queries),

@@ -12,6 +12,8 @@ from priory.queries.sensitivity import entry_range
 
 # The mass is followed from the cells that change; before rounding errors of that can tell, all cells are added up.
 _HEAVY = 2.0
+# Where noise is many times the number of rows, a step can be longer than exponentials can tell.
+_FAR = 300.0
 
 
 @dataclass(eq=False)
@@ -47,6 +49,8 @@ class Table:
         block = self.weights[read.block]
         answer = total * float((block * read.entries).sum()) / self.mass
         step = (float(measurement.values.item()) - answer) / (2 * total * read.largest**2)
+        if abs(step) * read.largest > _FAR:
+            return self._leap(measurement.query, np.full(measurement.query.shape, step))
         added = block * np.expm1(step * read.entries)
         block += added
         self.mass += float(added.sum())
@@ -59,10 +63,16 @@ class Table:
         query = measurement.query
         shares = Factor(self.domain, self.weights).project(query.clique).values / self.mass
         steps = (measurement.values - total * query(shares)) / (2 * total * _largest(query) ** 2)
-        self.weights *= np.exp(Factor(query.domain, query.adjoint(steps)).expand(self.domain).values)
+        return self._leap(query, np.asarray(steps))
+
+    def _leap(self, query: Query, steps: Array) -> Array:
+        """A step of any length, in logarithms."""
+        with np.errstate(divide="ignore"):
+            logs = np.log(self.weights) + Factor(query.domain, query.adjoint(steps)).expand(self.domain).values
+        self.weights = np.exp(logs - logs.max())
         self.weights /= self.weights.sum()
         self.mass = 1.0
-        return np.asarray(steps)
+        return steps
 
     def _read(self, measurement: Measurement) -> "_Read":
         if id(measurement) not in self._reads:

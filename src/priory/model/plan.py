@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
+from priory.data.table import html_facts
 from priory.domain import Clique, Domain
 from priory.errors import OptionError, SizeError
 from priory.model.elimination import Bucket, Scope, best_order
@@ -142,6 +143,17 @@ class Plan:
             f"{_number(self.size_in_cells)} cells in all; a call takes {_number(self.operations)} operations, "
             f"{_bytes(self.memory_in_bytes)}, about {self.seconds * 1e3:.3g} ms"
         )
+
+    def _repr_html_(self) -> str:
+        facts = {
+            "cliques": f"{len(self.cliques):,} over {len(self.domain):,} attributes",
+            "width": f"{self.width}",
+            "largest table": f"{_number(self.largest_table)} cells",
+            "all tables": f"{_number(self.size_in_cells)} cells",
+            "memory": _bytes(self.memory_in_bytes),
+            "a call": f"{_number(self.operations)} operations, about {self.seconds * 1e3:.3g} ms",
+        }
+        return html_facts("Plan", facts)
 
     def check(self, memory_in_bytes: int) -> "Plan":
         """Return the plan, or refuse it before anything is allocated.

@@ -15,6 +15,7 @@ from priory.privacy.functionals import Functional, LargestCell, MixtureError, No
 from priory.privacy.ledger import Event, Reservation
 from priory.privacy.measurement import Measurement
 from priory.privacy.noise import Integers, Noise, NoiseKind, noise_within
+from priory.privacy.progress import Progress, Step, silent
 from priory.privacy.randomness import OperatingSystem, Randomness
 from priory.privacy.scores import AbsoluteError, Dependence, L1Error, Neighbours, Payoff, Pick, Score
 from priory.privacy.statement import Statement
@@ -53,11 +54,19 @@ class Curator:
         domain: the attributes, which are public.
     """
 
-    def __init__(self, reservation: Reservation, source: Source, *, randomness: Randomness | None = None) -> None:
+    def __init__(
+        self,
+        reservation: Reservation,
+        source: Source,
+        *,
+        randomness: Randomness | None = None,
+        progress: Progress = silent,
+    ) -> None:
         self.reservation = reservation
         self.domain = source.domain
         self._source = source
         self._randomness: Randomness = OperatingSystem() if randomness is None else randomness
+        self._progress = progress
         self._kept: dict[Query, Integers] = {}
         self._checked: set[Query] = set()
 
@@ -93,6 +102,10 @@ class Curator:
         """What is promised about a release made with this curator."""
         # Only the operating system's counts as private, whatever another source says of itself.
         return Statement.of(self.reservation, mechanism, is_private=type(self._randomness) is OperatingSystem)
+
+    def tell(self, number: int, of: int | None = None, note: str = "") -> None:
+        """Say that round `number` begins, of how many where that is known, to whoever waits; what was paid is added."""
+        self._progress(Step(number, of, self.reservation.spent, self.budget, note))
 
     def check(self, budget: Budget) -> None:
         """Refuse a budget that is more than is left, for mechanisms that may end before they have spent it.

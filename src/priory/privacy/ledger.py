@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from priory.data.schema import Schema
+from priory.data.table import html_facts, html_table
 from priory.errors import BudgetError, LedgerError, OptionError, PrioryError
 from priory.privacy.accounting import epsilon_at, rho_of_pure
 from priory.privacy.book import (
@@ -37,7 +38,10 @@ from priory.privacy.book import (
 )
 from priory.privacy.budget import Budget, short
 
-__all__ = ["Entry", "Event", "Ledger", "Reservation", "State", "Terms", "describe"]
+# What is shown of an entry, in this order.
+ENTRY_KEYS = ("number", "mechanism", "state", "asked", "charged", "opened", "closed")
+
+__all__ = ["ENTRY_KEYS", "Entry", "Event", "Ledger", "Reservation", "State", "Terms", "describe"]
 
 
 class Ledger:
@@ -107,6 +111,13 @@ class Ledger:
     def __repr__(self) -> str:
         where = "in memory" if self.path is None else str(self.path)
         return f"Ledger({self.terms.dataset!r}, {where})"
+
+    def _repr_html_(self) -> str:
+        book = describe(self)
+        facts = {key: str(book[key]) for key in ("unit", "relation", "total", "spent", "left")}
+        facts["file"] = "in memory" if self.path is None else self.path.name
+        rows = [[str(entry[key] or "") for key in ENTRY_KEYS] for entry in book["entries"]]
+        return html_facts(f"Ledger of {self.terms.dataset}", facts) + html_table(ENTRY_KEYS, rows)
 
     def __reduce__(self) -> str:
         raise TypeError("a ledger is not copied; open its file again")

@@ -1,5 +1,6 @@
 """Release: what is saved and shared."""
 
+from priory.release.combining import combine
 from priory.release.release import Release, load
 
-__all__ = ["Release", "load"]
+__all__ = ["Release", "combine", "load"]

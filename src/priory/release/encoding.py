@@ -1,5 +1,6 @@
-"""Encoding: measurements and statements as JSON and arrays, and back."""
+"""Encoding: measurements, statements and how a model was found, as JSON and arrays, and back."""
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from priory.domain import Domain
+from priory.model.diagnostics import Diagnostics, PathPoint, Round
 from priory.privacy.budget import Budget, Currency, positive
 from priory.privacy.measurement import Measurement
 from priory.privacy.noise import Gaussian, Laplace, Noise
@@ -142,6 +144,58 @@ def decode_statement(described: Json) -> Statement:
         is_private=described["is_private"] is True,
         version=_text(described["version"]),
     )
+
+
+def encode_steps(told: Diagnostics | None) -> Json | None:
+    """What of the diagnostics is needed to repeat an estimate and to say how it was made."""
+    if told is None:
+        return None
+    return {
+        "solver": told.solver,
+        "stop": told.stop,
+        "reason": told.reason,
+        "has_converged": told.has_converged,
+        "estimated_error": told.estimated_error if math.isfinite(told.estimated_error) else None,
+        "oracle_calls": told.oracle_calls,
+        "total_stddev": told.total_stddev,
+        "notes": list(told.notes),
+        "schedule": [[list(step.members), list(step.temperatures), step.is_implied] for step in told.schedule],
+        "path": [_encode_point(point) for point in told.path],
+    }
+
+
+def decode_steps(described: Json | None) -> Diagnostics | None:
+    """The diagnostics again."""
+    if described is None:
+        return None
+    error = described["estimated_error"]
+    return Diagnostics(
+        solver=_text(described["solver"]),
+        stop=_text(described["stop"]),
+        reason=_text(described["reason"]),
+        has_converged=described["has_converged"] is True,
+        path=tuple(_decode_point(point) for point in described.get("path", ())),
+        estimated_error=math.nan if error is None else float(error),
+        oracle_calls=int(described["oracle_calls"]),
+        total_stddev=float(described["total_stddev"]),
+        notes=tuple(map(_text, described["notes"])),
+        schedule=tuple(
+            Round(tuple(map(int, members)), tuple(map(float, steps)), implied is True)
+            for members, steps, implied in described["schedule"]
+        ),
+    )
+
+
+def _encode_point(point: PathPoint) -> list[float | None]:
+    numbers = (point.loss, point.discrepancy, point.error, point.temperature)
+    known = [number if math.isfinite(number) else None for number in numbers]
+    return [point.level, point.step, point.calls, *known, int(point.is_chosen)]
+
+
+def _decode_point(described: Sequence[float | None]) -> PathPoint:
+    numbers = [math.nan if number is None else float(number) for number in described]
+    level, step, calls, loss, discrepancy, error, temperature, chosen = numbers
+    return PathPoint(int(level), int(step), int(calls), loss, discrepancy, error, temperature, chosen == 1)
 
 
 def _amount(value: str) -> Fraction:

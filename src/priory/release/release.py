@@ -1,24 +1,35 @@
 """Release: measurements, model, schema and the privacy statement, as one file."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
+from priory.answer import quantiles, tables
+from priory.answer.basis import Basis
+from priory.answer.grid import Names
+from priory.answer.where import Given
 from priory.data.schema import Schema
+from priory.data.table import Table, html_facts
 from priory.domain import Domain
 from priory.errors import PrioryError, ReleaseError
 from priory.model.bases import Base
 from priory.model.model import Model
+from priory.model.sampling import checked_count
 from priory.model.store import from_arrays, to_arrays
 from priory.privacy.measurement import Measurement
 from priory.privacy.statement import Statement
-from priory.release import archive, encoding
+from priory.queries.query import Query
+from priory.queries.workload import Workload
+from priory.release import archive, encoding, rows
+from priory.release.estimated import constrained, estimated, evidence, uniform
+from priory.release.rows import Seed
 
 _REQUIRED = frozenset({"statement", "domain", "measurements"})
 _KNOWN = _REQUIRED | {"schema"}
 _MODEL = "model"
+LEVEL, DRAWS = 0.9, 50
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,28 +68,157 @@ class Release:
         meta, arrays = to_arrays(model, embed_public_rows=True)
         names = {name: f"{number}.npy" for number, name in enumerate(arrays)}
         files = {names[name]: archive.array_bytes(encoding.plain(array)) for name, array in arrays.items()}
-        described = {"model": meta, "arrays": names}
+        described = {"model": meta, "arrays": names, "steps": encoding.encode_steps(model.diagnostics)}
         return self.with_section(_MODEL, {"model.json": archive.json_bytes(described), **files})
 
+    def with_estimate(self) -> "Release":
+        """The same release with a model stored in it, one that the constraints of its schema hold for.
+
+        A mechanism's own model is kept; where it made none, one is estimated from the measurements.
+        """
+        if _MODEL not in self.sections:
+            return self.with_model(estimated(self.measurements, uniform(self.domain, self.schema)))
+        model = self._stored()
+        kept = model if self.schema is None else constrained(model, self.measurements, self.schema)
+        return self if kept is model else self.with_model(kept)
+
     @cached_property
-    def model(self) -> Model | None:
-        """The model, where the mechanism made one.
+    def model(self) -> Model:
+        """The model that is stored, or one that is estimated from the measurements where none is.
 
         Raises:
             ReleaseError: its section is damaged.
         """
-        if _MODEL not in self.sections:
-            return None
+        if _MODEL in self.sections:
+            return self._stored()
+        return estimated(self.measurements, uniform(self.domain, self.schema))
+
+    def _stored(self) -> Model:
         files = self.sections[_MODEL]
         try:
             described = json.loads(files["model.json"])
             arrays = {name: archive.array_of(files[file]) for name, file in described["arrays"].items()}
-        except (KeyError, TypeError, ValueError, AttributeError):
+            steps = encoding.decode_steps(described.get("steps"))
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
             raise ReleaseError("the stored model is damaged: its files do not fit together") from None
         model: Base = from_arrays(described["model"], arrays)
         if not isinstance(model, Model):
             raise ReleaseError("the stored model is damaged: it is only the base of one")
-        return model
+        return replace(model, diagnostics=steps)
+
+    def marginal(
+        self, *columns: str | Iterable[str], where: Given = None, level: float = LEVEL, draws: int = DRAWS
+    ) -> Table:
+        """How many rows there are of each combination of the columns' values.
+
+        Args:
+            columns: names, one by one or in a list; none for the number of all rows.
+            where: which rows count: a text such as "age >= 30 and sex = 'F'", or a mapping of columns to values.
+            level: the share of answers whose interval should hold the truth.
+            draws: how often the noise is drawn again to find the intervals.
+
+        Returns:
+            The columns, and for each combination `estimate`, `low`, `high` and `source`: "measured", "inferred" from
+            measurements of other combinations of columns, or "prior" where no measurement speaks of a column.
+
+        Raises:
+            OptionError: a column or level is unknown, or nothing can satisfy the condition; the nearest is named.
+            SizeError: there are too many combinations.
+        """
+        names = [name for each in columns for name in ([each] if isinstance(each, str) else each)]
+        return tables.marginal(self.basis(level, draws), names, where)
+
+    def count(self, where: Given = None, *, by: Names = (), level: float = LEVEL, draws: int = DRAWS) -> Table:
+        """How many rows satisfy a condition, in each group; see `marginal`."""
+        return tables.marginal(self.basis(level, draws), by, where)
+
+    def sum(
+        self, column: str, *, by: Names = (), where: Given = None, level: float = LEVEL, draws: int = DRAWS
+    ) -> Table:
+        """The sum of a column of numbers in each group; missing values add nothing."""
+        return tables.total(self.basis(level, draws), column, by, where)
+
+    def mean(
+        self, column: str, *, by: Names = (), where: Given = None, level: float = LEVEL, draws: int = DRAWS
+    ) -> Table:
+        """The mean of a column of numbers, dates or truth values in each group, missing values left out.
+
+        Values inside a bin are taken to be spread evenly over it.
+        """
+        return tables.mean(self.basis(level, draws), column, by, where)
+
+    def quantile(
+        self,
+        column: str,
+        at: float = 0.5,
+        *,
+        by: Names = (),
+        where: Given = None,
+        level: float = LEVEL,
+        draws: int = DRAWS,
+    ) -> Table:
+        """The value that a share `at` of the rows of each group lies below, missing values left out."""
+        return quantiles.quantile(self.basis(level, draws), column, at, by, where)
+
+    def median(
+        self, column: str, *, by: Names = (), where: Given = None, level: float = LEVEL, draws: int = DRAWS
+    ) -> Table:
+        """The value that half of the rows of each group lie below, missing values left out."""
+        return quantiles.quantile(self.basis(level, draws), column, 0.5, by, where)
+
+    def cdf(
+        self, column: str, *, by: Names = (), where: Given = None, level: float = LEVEL, draws: int = DRAWS
+    ) -> Table:
+        """Which share of the rows of each group has at most each value of an ordered column."""
+        return tables.cdf(self.basis(level, draws), column, by, where)
+
+    def share(
+        self, column: str, *, given: Names = (), where: Given = None, level: float = LEVEL, draws: int = DRAWS
+    ) -> Table:
+        """P(column | given): which share of the rows of each group has each of the column's values."""
+        return tables.share(self.basis(level, draws), column, given, where)
+
+    def answer(self, query: Query | Workload, *, level: float = LEVEL, draws: int = DRAWS) -> Table:
+        """Answers to a product query, or to all queries of a workload; see `marginal`."""
+        return tables.answer(self.basis(level, draws), query)
+
+    def sample(self, n: int | None = None, *, where: Given = None, seed: Seed = None) -> Table:
+        """Synthetic rows in the user's own terms: the schema's columns in its order, without ids and texts.
+
+        No row breaks a constraint of the schema. Numbers and dates are drawn evenly inside their bins.
+
+        Args:
+            n: how many; as many as the model says there are unless told.
+            where: which rows are wanted, as for `marginal`; bins are taken whole.
+            seed: to draw the same rows again. Rows are not private noise: a seed is safe.
+
+        Raises:
+            OptionError: `n` is negative, or nothing can satisfy the condition.
+        """
+        return Table.joined(list(self.batches(n, where=where, seed=seed)))
+
+    def batches(
+        self, n: int | None = None, *, where: Given = None, seed: Seed = None, size: int = rows.BATCH
+    ) -> Iterator[Table]:
+        """The rows of `sample` in tables of at most `size`, for more than fits in memory; at least one table."""
+        wanted = max(0, round(self.model.total)) if n is None else checked_count(n)
+        return rows.batches(self.model, self.columns, wanted, where=where, seed=seed, size=size)
+
+    @cached_property
+    def columns(self) -> Schema:
+        """What the codes mean: the schema, or codes as they are where there is none."""
+        if self.schema is not None:
+            return self.schema
+        return Schema.coded(dict(zip(self.domain.attributes, self.domain.shape, strict=True)))
+
+    def basis(self, level: float = LEVEL, draws: int = DRAWS) -> Basis:
+        """What answers rest on, for the functions of `priory.answer`."""
+        return Basis(self.columns, self.model, self.evidence, level, draws)
+
+    @cached_property
+    def evidence(self) -> tuple[Measurement, ...]:
+        """The measurements as an estimate takes them."""
+        return tuple(evidence(self.measurements))
 
     def save(self, path: str | Path) -> None:
         """Write the release file."""
@@ -97,6 +237,16 @@ class Release:
             sections["schema"] = {"schema.yaml": self.schema.dump().encode()}
         archive.write_archive(path, sections, _REQUIRED)
 
+    def report(self, path: str | Path) -> None:
+        """Write one HTML file to look at, made from this release alone; it opens offline and runs no script.
+
+        Raises:
+            MissingExtra: the libraries that draw are not installed: `pip install 'priory[report]'`.
+        """
+        from priory.report.writing import write_report
+
+        write_report(self, path)
+
     @classmethod
     def load(cls, path: str | Path) -> "Release":
         """Read a release file, checking every part of it.
@@ -114,6 +264,13 @@ class Release:
 
     def __str__(self) -> str:
         return f"{len(self.measurements)} measurements of {len(self.domain)} attributes\n{self.statement}"
+
+    def _repr_html_(self) -> str:
+        stamp = "" if self.statement.is_private else "NOT PRIVATE: "
+        parts = [line.partition(": ") for line in self.statement.lines]
+        facts = {name: fact for name, _, fact in parts}
+        facts["measurements"] = f"{len(self.measurements):,} of {len(self.domain):,} attributes"
+        return html_facts(f"{stamp}Release of {self.statement.dataset}", facts)
 
     def __repr__(self) -> str:
         stamp = "" if self.statement.is_private else ", NOT PRIVATE"

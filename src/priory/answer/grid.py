@@ -1,0 +1,150 @@
+"""Grid: the combinations of values that get an answer each, and the terms that count them."""
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from priory.answer.basis import Basis, Term
+from priory.answer.selection import Selection
+from priory.answer.terms import cells_of
+from priory.answer.where import Box, Where, modelled
+from priory.data.cells import Cells
+from priory.data.columns import ModelledColumn
+from priory.data.schema import Schema
+from priory.errors import OptionError
+from priory.factor import Array
+from priory.queries.parts import Identity, Matrix, Part, Point, Set
+from priory.queries.query import Query
+
+EVERYTHING = ~Selection()
+Names = str | Iterable[str]
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """A column that is not one of the grid's, and what is asked of it.
+
+    Attributes:
+        column: the column.
+        part: how it is read.
+    """
+
+    column: ModelledColumn
+    part: Part
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """Combinations of values of some columns, of rows that a condition selects.
+
+    Attributes:
+        basis: what answers rest on.
+        columns: the columns, in the order of the answer.
+        where: the condition.
+        codes: for each column, the codes that the condition leaves.
+    """
+
+    basis: Basis
+    columns: tuple[ModelledColumn, ...]
+    where: Where
+    codes: tuple[NDArray[np.int64], ...]
+
+    @classmethod
+    def of(cls, basis: Basis, names: Names, where: Where, target: str | None = None) -> "Grid":
+        """Build it from the columns' names, checking them."""
+        columns = checked_columns(basis.schema, names)
+        if target is not None and target in [column.name for column in columns]:
+            raise OptionError("by", f"{target!r} is what is asked about; it cannot also make the groups")
+        codes = []
+        for column in columns:
+            kept = sum(box.get(column.name, EVERYTHING).weights(column) for box in where.boxes)
+            codes.append(np.flatnonzero(kept))
+        return cls(basis, columns, where, tuple(codes))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns' names."""
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How many values each column has here."""
+        return tuple(len(codes) for codes in self.codes)
+
+    def cells(self, times: int = 1) -> dict[str, Cells]:
+        """The columns of the answer's table, each combination `times` times."""
+        places = np.indices(self.shape).reshape(len(self.shape), self.size)
+        return {
+            column.name: cells_of(column, codes[np.repeat(place, times)])
+            for column, codes, place in zip(self.columns, self.codes, places, strict=True)
+        }
+
+    def terms(self, targets: Sequence[Target | None]) -> list[Term]:
+        """What counts every combination, one term for each box; `targets` has one of each box."""
+        boxes = zip(self.where.boxes, targets, strict=True)
+        return [self._term(box, target, dict.fromkeys(self.names, Identity())) for box, target in boxes]
+
+    def term_at(self, place: Sequence[int], targets: Sequence[Target | None]) -> list[Term]:
+        """What counts one combination, given by the places of its codes."""
+        points: dict[str, Part] = {
+            name: Point(int(codes[i])) for name, codes, i in zip(self.names, self.codes, place, strict=True)
+        }
+        return [self._term(box, target, points) for box, target in zip(self.where.boxes, targets, strict=True)]
+
+    def places(self) -> Iterator[tuple[int, ...]]:
+        """The combinations, in the order of the answer."""
+        return itertools.product(*map(range, self.shape))
+
+    @property
+    def size(self) -> int:
+        """How many combinations there are."""
+        return math.prod(self.shape)
+
+    def kept(self, answers: Array) -> Array:
+        """Of the answers to `terms`, those of the combinations that the condition leaves."""
+        return answers[np.ix_(*self.codes, np.arange(answers.shape[-1]))]
+
+    def _term(self, box: Box, target: Target | None, by: dict[str, Part]) -> Term:
+        schema = self.basis.schema
+        parts = dict(by)
+        for name, selection in box.items():
+            if name not in by and (target is None or name != target.column.name):
+                parts.update(part_of(name, selection.weights(modelled(schema, name))))
+        if target is not None:
+            parts[target.column.name] = target.part
+        query = Query.product(self.basis.model.domain, parts)
+        return Term(query, self._scale(query, box, by), self.names)
+
+    def _scale(self, query: Query, box: Box, by: dict[str, Part]) -> Array | float:
+        """How much of each combination's bins the box holds."""
+        scale = np.ones(())
+        for axis, name in enumerate(query.clique):
+            if name in by and name in box:
+                weights = box[name].weights(modelled(self.basis.schema, name))
+                part = by[name]
+                held = weights[[part.code]] if isinstance(part, Point) else weights
+                scale = scale * held.reshape([-1 if i == axis else 1 for i in range(len(query.clique))])
+        return scale
+
+
+def checked_columns(schema: Schema, names: Names, argument: str = "columns") -> tuple[ModelledColumn, ...]:
+    """The modelled columns of these names, each named once."""
+    names = (names,) if isinstance(names, str) else tuple(names)
+    columns = tuple(modelled(schema, name, argument) for name in names)
+    twice = [name for i, name in enumerate(names) if name in names[:i]]
+    if twice:
+        raise OptionError(argument, f"{twice[0]!r} is named twice")
+    return columns
+
+
+def part_of(name: str, weights: Array) -> dict[str, Part]:
+    """How a condition reads a column: nothing at all where it selects everything."""
+    if (weights == 1).all():
+        return {}
+    if ((weights == 0) | (weights == 1)).all():
+        return {name: Set(np.flatnonzero(weights).tolist())}
+    return {name: Matrix(weights[None, :])}

@@ -1,0 +1,85 @@
+"""Quantiles: the values that shares of the rows lie below, with intervals from those of the shares [Woodruff 1952]."""
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+
+from priory.answer.basis import Basis, weakest
+from priory.answer.grid import Grid, Names, Target
+from priory.answer.intervals import Interval
+from priory.answer.selection import Selection
+from priory.answer.tables import PRESENT, assembled, below, ordered, selections
+from priory.answer.terms import cells_at
+from priory.answer.where import Given, Where
+from priory.data.columns import Binned, ModelledColumn
+from priory.data.table import Table
+from priory.errors import OptionError
+from priory.factor import Array
+from priory.queries.parts import Matrix
+
+
+def quantile(basis: Basis, name: str, at: float = 0.5, by: Names = (), where: Given = None) -> Table:
+    """The value that a share `at` of each group's rows lies below, missing values left out.
+
+    Inside a bin values are taken to be spread evenly. The interval's ends are where the ends of the interval of "how
+    many rows lie below, less `at` times all" pass 0.
+    """
+    if isinstance(at, bool) or not isinstance(at, int | float) or not 0 <= at <= 1:
+        raise OptionError("at", f"a share from 0 to 1; got {at!r}")
+    column = ordered(basis, name)
+    grid = Grid.of(basis, by, Where.of(where, basis.schema), name)
+    chosen = selections(grid, name, PRESENT)
+    entries = [below(s.weights(column), column) - at * s.weights(column) for s in chosen]
+    curves = basis.intervals(
+        [grid.term_at(place, [Target(column, Matrix(e)) for e in entries]) for place in grid.places()]
+    )
+    everyone = [
+        grid.term_at(place, [Target(column, Matrix(s.weights(column)[None])) for s in chosen])
+        for place in grid.places()
+    ]
+    sizes = [float(size.sum()) for size in basis.estimates(everyone)]
+    knots = _knots(column, chosen)
+    estimate, high, low = (
+        np.array([_crossing(getattr(c, end).ravel(), -at * n, knots) for c, n in zip(curves, sizes, strict=True)])
+        for end in ("estimate", "low", "high")
+    )
+    notes = grid.where.notes(basis.schema)
+    source = weakest([curve.source for curve in curves])
+    is_cut = bool(notes) or isinstance(column, Binned)
+    found = Interval(estimate, low, high, "inferred" if is_cut and source == "measured" else source)
+    return assembled(grid.cells(), found, notes=notes, as_cells=partial(cells_at, column))
+
+
+def _knots(column: ModelledColumn, chosen: Sequence[Selection]) -> tuple[Array, Array]:
+    """Where what is selected of each place begins and ends on the column's line."""
+    if not isinstance(column, Binned):
+        places = np.arange(column.places, dtype=np.float64)
+        return places, places
+    edges = np.asarray(column.edges, dtype=np.float64)
+    first, last = edges[1:].copy(), edges[:-1].copy()
+    for low, high in (span for selection in chosen for span in selection.spans):
+        begins, ends = np.maximum(edges[:-1], low), np.minimum(edges[1:], high)
+        touched = begins < ends
+        first[touched] = np.minimum(first[touched], begins[touched])
+        last[touched] = np.maximum(last[touched], ends[touched])
+    return first, last
+
+
+def _crossing(curve: Array, start: float, knots: tuple[Array, Array]) -> float:
+    """Where a curve that begins at `start` ≤ 0 and is given at the end of each place first reaches 0."""
+    first, last = knots
+    if np.isnan(curve).any() or (start == 0 and not curve.any()):
+        return np.nan
+    # The ends of intervals need not ascend; what lies below a value never falls.
+    rising = np.maximum.accumulate(np.append(start, curve))
+    place = int(min(np.argmax(rising[1:] >= 0) if (rising[1:] >= 0).any() else len(curve) - 1, len(curve) - 1))
+    step = rising[place + 1] - rising[place]
+    part = float(np.clip(-rising[place] / step, 0, 1)) if step > 0 else 1.0
+    # The end of a bin belongs to the next one.
+    return float(
+        min(
+            first[place] + part * (last[place] - first[place]),
+            np.nextafter(last[place], -np.inf) if last[place] > first[place] else last[place],
+        )
+    )

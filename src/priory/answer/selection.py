@@ -1,0 +1,112 @@
+"""Selection: a set of values of one column, as spans on a line of points and whether null is in it."""
+
+import itertools
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from priory.data.columns import Binned, Boolean, Category, ModelledColumn, Moment, Number
+from priory.factor import Array
+
+INFINITY = float("inf")
+Span = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Values of one column.
+
+    Points are the codes of levels, numbers, days or microseconds. Where points are whole, the span (a, b) holds
+    a … b−1; where they are not, its ends have no weight and it does not matter which of them it holds.
+
+    Attributes:
+        spans: disjoint, ascending, none empty.
+        null: whether missing values are selected.
+    """
+
+    spans: tuple[Span, ...] = ()
+    null: bool = False
+
+    @classmethod
+    def of(cls, spans: Iterable[Span], *, null: bool = False) -> "Selection":
+        """Build it from spans in any order, which may overlap or be empty.
+
+        >>> Selection.of([(5, 9), (1, 3), (2, 5), (7, 7)]).spans
+        ((1, 9),)
+        """
+        merged: list[Span] = []
+        for low, high in sorted(span for span in spans if span[0] < span[1]):
+            if merged and low <= merged[-1][1]:
+                merged[-1] = (merged[-1][0], max(high, merged[-1][1]))
+            else:
+                merged.append((low, high))
+        return cls(tuple(merged), null)
+
+    def __and__(self, other: "Selection") -> "Selection":
+        pairs = itertools.product(self.spans, other.spans)
+        return Selection.of(((max(a, c), min(b, d)) for (a, b), (c, d) in pairs), null=self.null and other.null)
+
+    def __or__(self, other: "Selection") -> "Selection":
+        return Selection.of((*self.spans, *other.spans), null=self.null or other.null)
+
+    def __invert__(self) -> "Selection":
+        """Everything else, null included."""
+        edges = [-INFINITY, *(edge for span in self.spans for edge in span), INFINITY]
+        return Selection.of(zip(edges[::2], edges[1::2], strict=True), null=not self.null)
+
+    def weights(self, column: ModelledColumn) -> Array:
+        """For each code, which share of its values is selected, as if they were spread evenly over a bin."""
+        return self._measured(column)[0]
+
+    def sums(self, column: ModelledColumn) -> Array:
+        """For each code, the mean over all its values of the value where selected, and of 0 elsewhere.
+
+        The value of a level is the whole number it is; of false and true 0 and 1; null has none.
+        """
+        return self._measured(column)[1]
+
+    def _measured(self, column: ModelledColumn) -> tuple[Array, Array]:
+        weights, sums = np.zeros(column.size), np.zeros(column.size)
+        places = slice(column.places)
+        if isinstance(column, Binned):
+            edges = np.asarray(column.edges)
+            width = (edges[1:] - edges[:-1]).astype(np.float64)
+            # The last of whole points is one before the end.
+            step = 1 if is_whole(column) else 0
+            for low, high in self.spans:
+                held = np.clip(edges, *_inside(edges, low, high))
+                first, last = held[:-1], held[1:]
+                share = (last - first) / width
+                weights[places] += share
+                sums[places] += share * (first + (last - step - first) / 2)
+        else:
+            for low, high in self.spans:
+                weights[max(0, int(max(low, 0))) : int(min(high, column.places))] = 1.0
+            sums[places] = weights[places] * points_of(column)
+        if column.null_code is not None:
+            weights[column.null_code] = float(self.null)
+        return weights, sums
+
+
+def is_whole(column: ModelledColumn) -> bool:
+    """Whether the points of a column are whole numbers."""
+    return not isinstance(column, Number) or column.whole
+
+
+def points_of(column: Category | Boolean) -> Array:
+    """The number that each level stands for; its place where levels are texts."""
+    if isinstance(column, Category) and column.whole:
+        return np.asarray(column.values, dtype=np.float64)
+    return np.arange(column.places, dtype=np.float64)
+
+
+def is_numeric(column: ModelledColumn) -> bool:
+    """Whether values can be added up: numbers, moments, true and false, levels that are whole numbers."""
+    return isinstance(column, Number | Moment | Boolean) or column.whole
+
+
+def _inside(edges: np.ndarray[tuple[int], np.dtype[np.int64]], low: float, high: float) -> Span:
+    """The span cut off at the ends of the bins, in their own type."""
+    first, last = edges[0].item(), edges[-1].item()
+    return max(first, min(last, low)), min(last, max(first, high))

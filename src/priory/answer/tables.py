@@ -1,0 +1,268 @@
+"""Tables: answers in the user's own terms, each with an interval and where it comes from."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from priory.answer.basis import Basis, Term
+from priory.answer.grid import EVERYTHING, Grid, Names, Target
+from priory.answer.intervals import Interval, Source
+from priory.answer.selection import Selection, is_numeric
+from priory.answer.terms import cells_of, means_at, upper_ends
+from priory.answer.where import Given, Where, modelled
+from priory.data.cells import Cells
+from priory.data.columns import Boolean, Category, ModelledColumn, Moment
+from priory.data.table import Table
+from priory.errors import OptionError, SizeError
+from priory.factor import Array
+from priory.queries.parts import Identity, Matrix, Part, Prefix, Total
+from priory.queries.query import Query
+from priory.queries.workload import Workload
+
+# Ratios are worked out one group at a time, each with a matrix over the values of what is asked about.
+MOST_ENTRIES = 50_000_000
+PRESENT = Selection(EVERYTHING.spans)
+Entries = Callable[[Selection], Array]
+
+
+def marginal(basis: Basis, names: Names, where: Given = None) -> Table:
+    """How many rows there are of each combination of the columns' values."""
+    grid = Grid.of(basis, names, Where.of(where, basis.schema))
+    terms = grid.terms([None] * len(grid.where.boxes))
+    [found] = basis.intervals([terms])
+    return _table(grid, grid.cells(), _kept(grid, found), least=0.0)
+
+
+def total(basis: Basis, name: str, by: Names = (), where: Given = None) -> Table:
+    """The sum of a column of numbers over the rows of each group; missing values add nothing."""
+    column = _numeric(basis, name, "a sum")
+    if isinstance(column, Moment):
+        raise OptionError("column", f"{name!r} is a {column.kind}: dates cannot be added up; ask for their mean")
+    grid = Grid.of(basis, by, Where.of(where, basis.schema), name)
+    terms = grid.terms([_target(column, s.sums(column)[None, :]) for s in selections(grid, name, PRESENT)])
+    [found] = basis.intervals([terms])
+    return _table(grid, grid.cells(), _kept(grid, found), is_cut=_is_coarse(column))
+
+
+def mean(basis: Basis, name: str, by: Names = (), where: Given = None) -> Table:
+    """The mean of a column over the rows of each group where it is not missing."""
+    column = _numeric(basis, name, "a mean")
+    grid = Grid.of(basis, by, Where.of(where, basis.schema), name)
+    found = _ratios(grid, column, lambda selection: selection.sums(column)[None, :], PRESENT)
+    return _table(grid, grid.cells(), found, is_cut=_is_coarse(column), as_cells=partial(means_at, column))
+
+
+def share(basis: Basis, name: str, given: Names = (), where: Given = None) -> Table:
+    """The conditional distribution of a column: which share of each group's rows has each of its values."""
+    column = modelled(basis.schema, name, "column")
+    grid = Grid.of(basis, given, Where.of(where, basis.schema), name)
+    kept = np.flatnonzero(sum(s.weights(column) for s in selections(grid, name, EVERYTHING)))
+    found = _ratios(grid, column, lambda s: np.diag(s.weights(column))[kept], EVERYTHING, rows=len(kept))
+    cells = {**grid.cells(len(kept)), name: cells_of(column, np.tile(kept, grid.size))}
+    return _table(grid, cells, found, least=0.0, most=1.0)
+
+
+def cdf(basis: Basis, name: str, by: Names = (), where: Given = None) -> Table:
+    """Which share of each group's rows has at most each value of an ordered column; missing values are left out."""
+    column = ordered(basis, name)
+    grid = Grid.of(basis, by, Where.of(where, basis.schema), name)
+    found = _ratios(grid, column, lambda s: below(s.weights(column), column), PRESENT, rows=column.places)
+    ends = upper_ends(column)
+    cells = {**grid.cells(column.places), name: Cells(np.tile(ends.values, grid.size), spelling=ends.spelling)}
+    return _table(grid, cells, found, least=0.0, most=1.0)
+
+
+def answer(basis: Basis, asked: Query | Workload) -> Table:
+    """Answers to product queries: a column for each attribute of a query; for a workload, a line for each answer."""
+    if isinstance(asked, Query):
+        [found] = basis.intervals([[Term(asked)]])
+        return assembled(_query_cells(basis, asked), _flat(found))
+    if not isinstance(asked, Workload):
+        raise OptionError("query", f"a Query or a Workload; got {type(asked).__name__}")
+    sizes = [query.rows for query in asked.queries]
+    found_all = basis.intervals([[Term(query)] for query in asked.queries])
+    flat = [_flat(found) for found in found_all]
+    columns = {
+        "query": Cells(np.repeat(np.array([_described(q) for q in asked.queries], dtype=object), sizes)),
+        "cell": Cells(np.array([cell for q in asked.queries for cell in _cell_texts(basis, q)], dtype=object)),
+    }
+    estimate, low, high = (np.concatenate([getattr(f, end) for f in flat]) for end in ("estimate", "low", "high"))
+    sources = np.repeat(np.array([found.source for found in flat], dtype=object), sizes)
+    return assembled(columns, Interval(estimate, low, high, "prior"), sources=sources)
+
+
+def _numeric(basis: Basis, name: str, what: str) -> ModelledColumn:
+    column = modelled(basis.schema, name, "column")
+    if not is_numeric(column):
+        raise OptionError("column", f"{name!r} has text levels: {what} needs numbers; ask for its share or marginal")
+    return column
+
+
+def ordered(basis: Basis, name: str) -> ModelledColumn:
+    """A column whose values have an order."""
+    column = modelled(basis.schema, name, "column")
+    if isinstance(column, Boolean) or (isinstance(column, Category) and not (column.ordered or _ascends(column))):
+        raise OptionError("column", f"{name!r} has no order; ask for its share or marginal, or declare it ordinal")
+    return column
+
+
+def _ascends(column: Category) -> bool:
+    return column.whole and list(column.values) == sorted(column.values)
+
+
+def _is_coarse(column: ModelledColumn) -> bool:
+    """Whether values inside bins matter to sums and means, which then rest on their being spread evenly."""
+    return not isinstance(column, Category | Boolean) and any(
+        after - before != 1 for before, after in zip(column.edges[:-1], column.edges[1:], strict=True)
+    )
+
+
+def selections(grid: Grid, name: str, allowed: Selection) -> list[Selection]:
+    """What each box of the condition selects of a column, of what is allowed."""
+    return [box.get(name, EVERYTHING) & allowed for box in grid.where.boxes]
+
+
+def below(weights: Array, column: ModelledColumn) -> Array:
+    """Rows that add up the weights of all places up to each."""
+    entries = np.zeros((column.places, column.size))
+    entries[:, : column.places] = np.tri(column.places) * weights[: column.places]
+    return entries
+
+
+def _ratios(grid: Grid, column: ModelledColumn, entries: Entries, allowed: Selection, rows: int = 1) -> Interval:
+    """Sums over each group by `entries` of what is selected, divided by how much of it there is.
+
+    With r = a/b the answer, a − rb is a sum of product queries that the model answers with 0; how far the truth of it
+    may lie from 0, divided by b, is how far that of r may lie from r (to first order).
+    """
+    if grid.size * rows * column.size > MOST_ENTRIES:
+        raise SizeError(
+            f"{grid.size:,} groups by {rows:,} values of {column.name!r} are too many for shares and means; "
+            "ask for fewer groups, add a where, or ask for a marginal",
+            cells=grid.size * rows * column.size,
+            limit=MOST_ENTRIES,
+        )
+    chosen = selections(grid, column.name, allowed)
+    tops = [entries(selection) for selection in chosen]
+    unders = [selection.weights(column) for selection in chosen]
+    ratios, size = _estimates(grid, column, tops, unders)
+    ends = grid.basis.intervals(
+        [
+            grid.term_at(
+                place, [_target(column, top - ratios[place][:, None] * w) for top, w in zip(tops, unders, strict=True)]
+            )
+            for place in grid.places()
+        ]
+    )
+    low, high = (np.stack([np.ravel(getattr(e, end)) for e in ends]).reshape(ratios.shape) for end in ("low", "high"))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return Interval(ratios, ratios + low / size, ratios + high / size, ends[0].source)
+
+
+def _estimates(grid: Grid, column: ModelledColumn, tops: list[Array], unders: list[Array]) -> tuple[Array, Array]:
+    over = grid.terms([_target(column, top) for top in tops])
+    under = grid.terms([_target(column, w[None, :]) for w in unders])
+    a, b = (grid.kept(values) for values in grid.basis.estimates([over, under]))
+    # Less than a millionth of a row is nobody.
+    some = b > 1e-6
+    ratios = np.divide(a, b, out=np.full(np.broadcast_shapes(a.shape, b.shape), np.nan), where=some)
+    return ratios, np.where(some, b, np.nan)
+
+
+def _target(column: ModelledColumn, entries: Array) -> Target:
+    return Target(column, Matrix(np.nan_to_num(entries)))
+
+
+def _kept(grid: Grid, found: Interval) -> Interval:
+    return Interval(grid.kept(found.estimate), grid.kept(found.low), grid.kept(found.high), found.source)
+
+
+def _flat(found: Interval) -> Interval:
+    return Interval(found.estimate.ravel(), found.low.ravel(), found.high.ravel(), found.source)
+
+
+def _table(
+    grid: Grid,
+    cells: Mapping[str, Cells],
+    found: Interval,
+    *,
+    least: float = -np.inf,
+    most: float = np.inf,
+    is_cut: bool = False,
+    as_cells: Callable[[Array], Cells] | None = None,
+) -> Table:
+    """The table of a grid's answers; where a bin was cut, answers rest on an assumption, as inferred ones do."""
+    notes = grid.where.notes(grid.basis.schema)
+    source: Source = "inferred" if found.source == "measured" and (notes or is_cut) else found.source
+    bounded = Interval(found.estimate, np.clip(found.low, least, most), np.clip(found.high, least, most), source)
+    return assembled(cells, _flat(bounded), notes=notes, as_cells=as_cells or _numbers)
+
+
+def _numbers(values: Array) -> Cells:
+    null = np.isnan(values)
+    return Cells(np.where(null, 0.0, values), null if null.any() else None)
+
+
+def assembled(
+    cells: Mapping[str, Cells],
+    found: Interval,
+    *,
+    notes: tuple[str, ...] = (),
+    sources: NDArray[Any] | None = None,
+    as_cells: Callable[[Array], Cells] = _numbers,
+) -> Table:
+    """A table of flat answers; the interval of each is stretched to hold the estimate."""
+    low, high = np.fmin(found.low, found.estimate), np.fmax(found.high, found.estimate)
+    unknown = np.isnan(found.low) | np.isnan(found.high)
+    low, high = np.where(unknown, np.nan, low), np.where(unknown, np.nan, high)
+    where_from = np.full(len(found.estimate), found.source, dtype=object) if sources is None else sources
+    columns = dict(cells)
+    for name, values in {"estimate": found.estimate, "low": low, "high": high}.items():
+        columns[_free(name, cells)] = as_cells(values)
+    columns[_free("source", cells)] = Cells(where_from)
+    return Table(columns, notes)
+
+
+def _free(name: str, taken: Mapping[str, Cells]) -> str:
+    """A name for a column of answers that no column of the user's has."""
+    while name in taken:
+        name += "_"
+    return name
+
+
+def _query_cells(basis: Basis, query: Query) -> dict[str, Cells]:
+    """A column for each part that gives several answers."""
+    places = np.indices(query.shape).reshape(len(query.shape), query.rows)
+    columns = {}
+    for name, part, rows, place in zip(query.clique, query.parts, query.shape, places, strict=True):
+        if rows > 1 or isinstance(part, Identity | Prefix):
+            columns[name] = _part_cells(modelled(basis.schema, name), part, place)
+    return columns
+
+
+def _part_cells(column: ModelledColumn, part: Part, place: NDArray[np.int64]) -> Cells:
+    if isinstance(part, Identity):
+        return cells_of(column, place)
+    if isinstance(part, Prefix):
+        return Cells(np.array([f"≤ {label}" for label in column.labels], dtype=object)[place])
+    return Cells(place)
+
+
+def _cell_texts(basis: Basis, query: Query) -> list[str]:
+    columns = Table(_query_cells(basis, query)).to_dict()
+    if not columns:
+        return [""] * query.rows
+    rows = zip(*columns.values(), strict=True)
+    return [", ".join("null" if value is None else str(value) for value in row) for row in rows]
+
+
+def _described(query: Query) -> str:
+    asked = [
+        name if isinstance(part, Identity) else f"{type(part).__name__.lower()} of {name}"
+        for name, part in zip(query.clique, query.parts, strict=True)
+        if not isinstance(part, Total)
+    ]
+    return ", ".join(asked) or "all rows"

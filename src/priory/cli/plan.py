@@ -1,0 +1,81 @@
+"""Plan: the verb that rehearses a fit without the private table."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from priory.cli.fit import complete_mechanism
+from priory.cli.output import AsJson, say, write, write_json
+from priory.cli.privacy import Delta, RelationName
+from priory.data.schema import Schema
+from priory.data.table import text_table
+from priory.errors import OptionError
+from priory.mechanisms.forecast import Forecast, Rehearsal, forecast
+from priory.privacy.budget import Budget
+from priory.queries.sensitivity import Relation
+
+SHOWN = 10
+
+
+def plan(
+    schema: Annotated[Path, typer.Option(help="The schema of the table.")],
+    rows: Annotated[int, typer.Option("--rows", "-n", help="How many rows the private table has, as you may say.")],
+    *,
+    epsilon: Annotated[list[str] | None, typer.Option(help="What may be spent; repeat it to compare.")] = None,
+    delta: Delta = None,
+    rho: Annotated[list[str] | None, typer.Option(help="Or in zCDP; repeat it to compare.")] = None,
+    relation: RelationName = Relation.ADD_REMOVE.value,
+    mechanism: Annotated[str, typer.Option(help="Which recipe.", autocompletion=complete_mechanism)] = "independent",
+    public: Annotated[Path | None, typer.Option(help="A public table with the same columns, to rehearse on.")] = None,
+    runs: Annotated[int, typer.Option(help="How many rehearsals of each budget are averaged.")] = 1,
+    as_json: AsJson = False,
+) -> None:
+    """Forecast time, memory and errors of a fit. The private table is never opened and nothing is spent.
+
+    The fit is rehearsed on a made-up table of that many rows: drawn from public data, or with uneven shares at random.
+    """
+    budgets = _budgets(epsilon, rho, delta, relation)
+    found = forecast(Schema.load(schema), rows, budgets, mechanism=mechanism, public=public, runs=runs)
+    if as_json:
+        write_json(_as_json(found))
+        return
+    write(str(found))
+    last = found.rehearsals[-1]
+    pairs = [[" × ".join(pair), f"{error:.4f}"] for pair, error in last.worst[:SHOWN]]
+    if pairs:
+        write(f"\nWorst pairs at {last.budget}")
+        write(text_table(["pair", "error"], pairs, right=[False, True]))
+    if public is None:
+        say("A made-up table says what noise does; give --public to see what a model can express of one like yours.")
+
+
+def _budgets(epsilon: list[str] | None, rho: list[str] | None, delta: str | None, relation: str) -> list[Budget]:
+    if rho and epsilon:
+        raise OptionError("--rho", "give either --rho or --epsilon, not both")
+    if not rho and not epsilon:
+        raise OptionError("--epsilon", "say what may be spent; repeat it to compare several")
+    if rho:
+        return [Budget.of(rho=each, relation=relation) for each in rho]
+    return [Budget.of(epsilon=each, delta=delta, relation=relation) for each in epsilon or []]
+
+
+def _as_json(found: Forecast) -> dict[str, Any]:
+    return {
+        "schema": found.schema,
+        "rows": found.rows,
+        "mechanism": found.mechanism,
+        "rehearsed_on": found.rehearsed_on,
+        "rehearsals": [_rehearsal(each) for each in found.rehearsals],
+    }
+
+
+def _rehearsal(each: Rehearsal) -> dict[str, Any]:
+    return {
+        "budget": str(each.budget),
+        "cpu_seconds": each.seconds,
+        "memory_in_bytes": each.memory_in_bytes,
+        "mean_error": each.mean,
+        "columns": [{"column": name, "error": error} for name, error in each.columns.items()],
+        "pairs": [{"columns": list(pair), "error": error} for pair, error in each.worst],
+    }

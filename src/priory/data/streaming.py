@@ -1,0 +1,71 @@
+"""Streaming: tables that arrive in batches, written to one file without holding them all."""
+
+import datetime as dt
+import json
+import tempfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from priory.data.files import PARQUET_SUFFIXES, connect, container_errors
+from priory.data.sql import literal
+from priory.data.table import Table
+from priory.data.writing import written_whole
+from priory.errors import OptionError
+
+SUFFIXES = (".csv", *PARQUET_SUFFIXES)
+
+
+def check_suffix(path: Path) -> None:
+    """Refuse a file whose name does not say how to write it."""
+    if not path.name.lower().endswith(SUFFIXES):
+        raise OptionError("output", f"{path} has none of the endings that can be written: {', '.join(SUFFIXES)}")
+
+
+def write_batches(batches: Iterable[Table], path: str | Path) -> int:
+    """Write batches of rows to a CSV or Parquet file, which appears whole or not at all; how many rows there were.
+
+    Raises:
+        OptionError: the name ends in neither .csv nor .parquet.
+        DataError: the file cannot be written.
+    """
+    path = Path(path)
+    check_suffix(path)
+    if not path.name.lower().endswith(PARQUET_SUFFIXES):
+        with written_whole(path) as draft, draft.open("w", encoding="utf-8", newline="") as file:
+            return write_csv(batches, file)
+    with written_whole(path) as draft, tempfile.TemporaryDirectory(dir=path.parent, prefix=".priory-") as folder:
+        rows, parts = 0, []
+        for i, batch in enumerate(batches):
+            parts.append(Path(folder) / f"{i:09}.parquet")
+            batch.write_parquet(parts[-1])
+            rows += len(batch)
+        names = ", ".join(literal(str(part)) for part in parts)
+        with connect() as connection, container_errors(path):
+            connection.execute(f"COPY (FROM read_parquet([{names}])) TO {literal(str(draft))} (FORMAT parquet)")
+    return rows
+
+
+def write_csv(batches: Iterable[Table], file: IO[str]) -> int:
+    """Write batches of rows as CSV, with one header."""
+    rows = 0
+    for i, batch in enumerate(batches):
+        if i == 0:
+            file.write(batch.csv_header())
+        file.writelines(batch.csv_lines())
+        rows += len(batch)
+    return rows
+
+
+def json_lines(table: Table) -> Iterator[str]:
+    """A line with a JSON object for each row."""
+    return (json.dumps(row, ensure_ascii=False) + "\n" for row in plain_rows(table))
+
+
+def plain_rows(table: Table) -> list[dict[str, Any]]:
+    """A mapping for each row that JSON can hold; dates as ISO 8601."""
+    columns = {
+        name: [value.isoformat() if isinstance(value, dt.date) else value for value in values]
+        for name, values in table.to_dict().items()
+    }
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]

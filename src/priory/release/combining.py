@@ -1,0 +1,114 @@
+"""Combining: several releases of one data set as one, with all their measurements and the sum of their budgets."""
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from priory.errors import OptionError, ReleaseError
+from priory.model.bases import Base
+from priory.model.model import Model
+from priory.privacy.accounting import epsilon_at, rho_of_pure
+from priory.privacy.budget import Budget, Currency
+from priory.privacy.statement import Statement
+from priory.release.estimated import estimated, uniform
+from priory.release.release import Release
+
+
+def combine(releases: Sequence[Release]) -> Release:
+    """One release of all measurements of several; it is modelled anew, and promises what they promise together.
+
+    Nothing is spent: whoever has seen all of them knows what this one says.
+
+    Args:
+        releases: at least two, of the same data set, schema, neighbours and unit.
+
+    Raises:
+        ReleaseError: they do not belong together; the message says in what they differ.
+    """
+    releases = list(releases)
+    if len(releases) < 2 or not all(isinstance(release, Release) for release in releases):
+        raise OptionError("releases", "give at least two releases")
+    first = releases[0]
+    for i, other in enumerate(releases[1:], start=1):
+        _check_alike(first, other)
+        if any(_is_same(other, earlier) for earlier in releases[:i]):
+            raise ReleaseError("the same release is given twice; its noise would be taken for independent")
+    measurements = tuple(m for release in releases for m in release.measurements)
+    combined = Release(
+        first.domain, measurements, _statement([release.statement for release in releases]), first.schema
+    )
+    return combined.with_model(estimated(measurements, _base(releases)))
+
+
+def _check_alike(one: Release, other: Release) -> None:
+    differing = {
+        "attributes": (one.domain, other.domain),
+        "schemas": (one.schema, other.schema),
+        "data sets": (one.statement.dataset, other.statement.dataset),
+        "units of privacy": (one.statement.unit, other.statement.unit),
+        "neighbours": (one.statement.budget.relation, other.statement.budget.relation),
+        "rows per person": (one.statement.budget.max_rows, other.statement.budget.max_rows),
+    }
+    for what, (here, there) in differing.items():
+        if here != there:
+            shown = f": {here!s} and {there!s}" if what not in ("attributes", "schemas") else ""
+            raise ReleaseError(f"the releases have different {what}{shown}; only those of one table can be combined")
+
+
+def _is_same(one: Release, other: Release) -> bool:
+    pairs = list(zip(one.measurements, other.measurements, strict=False))
+    return len(one.measurements) == len(other.measurements) and all(
+        a.query == b.query and np.array_equal(a.values, b.values) for a, b in pairs
+    )
+
+
+def _base(releases: Sequence[Release]) -> Base:
+    """What the first of them that starts from something public starts from; every possible cell alike otherwise."""
+    plain = uniform(releases[0].domain, releases[0].schema)
+    for release in releases:
+        model = release.model
+        if model.diagnostics is not None and model.diagnostics.schedule and not _is_uniform(model.base):
+            return model.base
+    return plain
+
+
+def _is_uniform(base: Base) -> bool:
+    while isinstance(base, Model):
+        base = base.base
+    return type(base).__name__ == "Uniform"
+
+
+def _statement(statements: Sequence[Statement]) -> Statement:
+    """The promises add up; a book on disk keeps them only where it keeps all of them."""
+    first = statements[0]
+    return Statement(
+        mechanism=" and ".join(dict.fromkeys(statement.mechanism for statement in statements)) + ", combined",
+        budget=_added([statement.budget for statement in statements]),
+        spent=_total([(s.budget, s.spent) for s in statements]),
+        unit=first.unit,
+        dataset=first.dataset,
+        ledger="file" if all(statement.ledger == "file" for statement in statements) else "memory",
+        is_private=all(statement.is_private for statement in statements),
+        version=first.version,
+    )
+
+
+def _total(amounts: Sequence[tuple[Budget, Fraction]]) -> Fraction:
+    """Pure ε adds up where all are pure; otherwise ρ does, with ε²/2 for a pure ε."""
+    if all(budget.is_pure for budget, _ in amounts):
+        return sum((amount for _, amount in amounts), Fraction(0))
+    return sum((rho_of_pure(amount) if budget.is_pure else amount for budget, amount in amounts), Fraction(0))
+
+
+def _added(budgets: Sequence[Budget]) -> Budget:
+    """What all of them promise together: in ε at the smallest of their δ where they promise at one."""
+    first = budgets[0]
+    amount = _total([(budget, budget.amount) for budget in budgets])
+    deltas = [budget.delta for budget in budgets if budget.delta is not None]
+    if all(budget.is_pure for budget in budgets):
+        return Budget(Currency.PURE, amount, first.relation, first.max_rows)
+    if not deltas:
+        return Budget(Currency.ZCDP, amount, first.relation, first.max_rows)
+    delta = min(deltas)
+    return Budget(Currency.APPROXIMATE, amount, first.relation, first.max_rows, epsilon_at(amount, delta), delta)

@@ -1,0 +1,110 @@
+"""Rows: synthetic rows of a model in the user's own terms, batch by batch."""
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from priory.answer.where import Given, Where
+from priory.data.cells import Cells
+from priory.data.codec import decode
+from priory.data.obeying import breaking
+from priory.data.schema import Schema
+from priory.data.table import Table
+from priory.domain import Clique
+from priory.errors import OptionError
+from priory.factor import Factor
+from priory.model.mixed import MixedTilted
+from priory.model.model import Model
+from priory.model.sampling import Chance, Codes, checked_count
+from priory.model.tilted import Tilted
+
+BATCH = 100_000
+# Values inside bins are drawn again so often before the row itself is.
+_TRIES = 20
+# Rows that break a constraint in nearly all of their bins' values would keep us here for ever.
+_MOST_ROUNDS = 200
+Seed = int | np.random.Generator | None
+
+
+def batches(
+    model: Model, schema: Schema, n: int, *, where: Given = None, seed: Seed = None, size: int = BATCH
+) -> Iterator[Table]:
+    """`n` rows that satisfy a condition, in tables of at most `size` rows; one empty table for no rows."""
+    if checked_count(size) == 0:
+        raise OptionError("size", "a batch needs at least one row")
+    tilted = _given(model, schema, Where.of(where, schema))
+    chance = Chance.of(_checked_seed(seed), "rounding")
+    # The checks are made when this is called, not when the first batch is taken.
+    return (_drawn(tilted, schema, min(size, n - start), chance) for start in range(0, max(n, 1), size))
+
+
+def _checked_seed(seed: Seed) -> Seed:
+    if isinstance(seed, bool) or (isinstance(seed, int) and seed < 0):
+        raise OptionError("seed", f"a whole number of at least 0; got {seed!r}")
+    return seed
+
+
+def _given(model: Model, schema: Schema, where: Where) -> Tilted:
+    """The model of the rows that satisfy a condition."""
+    boxes = where.codes(schema)
+    if boxes == [{}]:
+        return model.tilt({})
+    # Boxes share no row, so that each counts by the mass it has.
+    tilted = MixedTilted.of([1.0] * len(boxes), [model.tilt(_evidence(model, box)) for box in boxes])
+    if np.isneginf(tilted.log_z):
+        raise OptionError("where", f"the model has no row that satisfies {where.text}")
+    return tilted
+
+
+def _evidence(model: Model, box: dict[str, tuple[int, ...]]) -> dict[Clique, Factor]:
+    evidence: dict[Clique, Factor] = {}
+    for name, codes in box.items():
+        values = np.full(model.domain[name], -np.inf)
+        values[list(codes)] = 0.0
+        evidence[(name,)] = Factor(model.domain.project((name,)), values)
+    return evidence
+
+
+def _drawn(tilted: Tilted, schema: Schema, n: int, chance: Chance) -> Table:
+    codes = tilted.sample(n, chance)
+    table = _decoded(schema, codes, chance)
+    bad = _bad(schema, table)
+    for attempt in range(1, _MOST_ROUNDS):
+        if not len(bad):
+            return table
+        if attempt % _TRIES == 0:
+            codes[bad] = tilted.sample(len(bad), chance)
+        table = _replaced(table, bad, _decoded(schema, codes[bad], chance))
+        bad = bad[_bad(schema, _taken(table, bad))]
+    raise OptionError("schema", "its constraints leave too little of some bins; put the bins' edges where they begin")
+
+
+def _bad(schema: Schema, table: Table) -> NDArray[np.intp]:
+    return np.flatnonzero(breaking(schema, table)) if schema.constraints else np.empty(0, dtype=np.intp)
+
+
+def _decoded(schema: Schema, codes: Codes, chance: Chance) -> Table:
+    names = [column.name for column in schema.modelled]
+    return decode(schema, {name: codes[:, i] for i, name in enumerate(names)}, chance.rng)
+
+
+def _taken(table: Table, rows: NDArray[np.intp]) -> Table:
+    return Table({name: _at(cells, rows) for name, cells in table.columns.items()})
+
+
+def _at(cells: Cells, rows: NDArray[np.intp]) -> Cells:
+    return Cells(cells.values[rows], None if cells.null is None else cells.null[rows], spelling=cells.spelling)
+
+
+def _replaced(table: Table, rows: NDArray[np.intp], new: Table) -> Table:
+    columns = {}
+    for name, cells in table.columns.items():
+        values, null = cells.values.copy(), cells.null
+        values[rows] = new.columns[name].values
+        fresh = new.columns[name].null
+        if null is not None and fresh is not None:
+            null = null.copy()
+            null[rows] = fresh
+        columns[name] = Cells(values, null, spelling=cells.spelling)
+    return Table(columns)

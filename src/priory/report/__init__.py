@@ -1,0 +1,1 @@
+"""Report: a release as one page to look at."""

@@ -1,0 +1,61 @@
+"""Association: how strongly pairs of attributes go together in a model."""
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from priory.factor import Array
+from priory.model.model import Model
+from priory.queries.query import Query
+from priory.report.places import Places
+
+
+@dataclass(frozen=True, eq=False)
+class Associations:
+    """Cramér's V of every pair.
+
+    Attributes:
+        names: the attributes.
+        strengths: V of each pair, from 0 to 1; the diagonal is 1.
+        left_out: how many attributes were not compared.
+    """
+
+    names: tuple[str, ...]
+    strengths: Array
+    left_out: int = 0
+
+    def strongest(self, most: int, least: float = 0.0) -> list[tuple[str, str]]:
+        """The pairs with the largest V, none below `least`."""
+        pairs = list(itertools.combinations(range(len(self.names)), 2))
+        pairs.sort(key=lambda pair: -self.strengths[pair])
+        return [(self.names[i], self.names[j]) for i, j in pairs[:most] if self.strengths[i, j] >= least]
+
+
+def associations(model: Model, attributes: Sequence[Places], *, most: int) -> Associations:
+    """V of all pairs of the first `most` attributes, as grouped."""
+    kept = attributes[:most]
+    names = tuple(places.attribute.name for places in kept)
+    strengths = np.eye(len(kept))
+    pairs = list(itertools.combinations(range(len(kept)), 2))
+    queries = [Query.product(model.domain, {kept[k].attribute.name: kept[k].part for k in pair}) for pair in pairs]
+    for (i, j), table in zip(pairs, model.answers(queries), strict=True):
+        strengths[i, j] = strengths[j, i] = cramers_v(table)
+    return Associations(names, strengths, len(attributes) - len(kept))
+
+
+def cramers_v(table: Array) -> float:
+    """√(χ² / (n·(min(rows, columns) − 1))) of a table of counts, over the rows and columns that are not empty.
+
+    >>> cramers_v(np.array([[5.0, 0.0], [0.0, 3.0]])), cramers_v(np.array([[1.0, 2.0], [2.0, 4.0]]))
+    (1.0, 0.0)
+    """
+    table = np.maximum(table, 0.0)
+    table = table[table.sum(axis=1) > 0][:, table.sum(axis=0) > 0]
+    total, shorter = table.sum(), min(table.shape)
+    if total <= 0 or shorter < 2:
+        return 0.0
+    expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / total
+    square = float(((table - expected) ** 2 / expected).sum() / total)
+    return min(1.0, float(np.sqrt(max(square, 0.0) / (shorter - 1))))

@@ -1,0 +1,143 @@
+"""Page: sections with a table of contents as one HTML file that loads nothing and runs nothing."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from priory.report.html import Html, Text, element, joined
+
+# Even if something slipped through as markup, a browser that reads this runs no script and fetches nothing.
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+STYLE = Path(__file__).with_name("style.css")
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of a page with a heading.
+
+    Attributes:
+        anchor: its name in links; letters of ours, never of the data.
+        title: its heading.
+        body: what follows.
+        entries: anchors and titles inside it that the table of contents lists, too.
+    """
+
+    anchor: str
+    title: str
+    body: Html
+    entries: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Page:
+    """A whole page.
+
+    Attributes:
+        title: what it is about.
+        kicker: a line above the title.
+        lead: what stands before the sections.
+        sections: the sections.
+        footer: what stands at the end.
+        stamp: a warning on top and at every section, if there is one.
+    """
+
+    title: str
+    kicker: str
+    lead: Html
+    sections: tuple[Section, ...]
+    footer: Html
+    stamp: str | None = None
+
+    def __str__(self) -> str:
+        head = joined(
+            Html('<meta charset="utf-8">'),
+            element("meta", http_equiv="Content-Security-Policy", content=POLICY),
+            element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+            element("meta", name="referrer", content="no-referrer"),
+            element("title", Text(f"{self._mark}{self.title}")),
+            Html(f"<style>{STYLE.read_text(encoding='utf-8')}</style>"),
+        )
+        top = joined(
+            element("a", Text("Skip to the content"), class_="skip", href="#content"),
+            self._stamped(),
+            element("p", Text(self.kicker), class_="kicker"),
+            element("h1", Text(self.title)),
+            self.lead,
+            _contents(self.sections),
+        )
+        main = element("main", *(self._section(section) for section in self.sections), id="content")
+        body = joined(element("header", top), main, element("footer", self._stamped(), self.footer))
+        return f'<!doctype html>\n<html lang="en">\n<head>{head}</head>\n<body>{body}</body>\n</html>\n'
+
+    @property
+    def _mark(self) -> str:
+        return "" if self.stamp is None else "NOT PRIVATE – "
+
+    def _stamped(self) -> Html:
+        return Html("") if self.stamp is None else element("p", Text(self.stamp), class_="stamp", role="alert")
+
+    def _section(self, section: Section) -> Html:
+        heading = element("h2", Text(section.title), id=f"{section.anchor}-title")
+        return element(
+            "section",
+            heading,
+            self._stamped(),
+            section.body,
+            id=section.anchor,
+            aria_labelledby=f"{section.anchor}-title",
+        )
+
+
+def paragraph(text: str, class_: str = "") -> Html:
+    """A paragraph of plain text."""
+    return element("p", Text(text), class_=class_) if class_ else element("p", Text(text))
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: frozenset[int] = frozenset()) -> Html:
+    """A table; the columns in `numbers` are set flush right."""
+
+    def cells(tag: str, texts: Sequence[str]) -> Html:
+        return element(
+            "tr",
+            *(
+                element(tag, Text(text), class_="n") if i in numbers else element(tag, Text(text))
+                for i, text in enumerate(texts)
+            ),
+        )
+
+    return element(
+        "div",
+        element("table", element("thead", cells("th", header)), element("tbody", *(cells("td", row) for row in rows))),
+        class_="scroll",
+    )
+
+
+def folded(summary: str, body: Html) -> Html:
+    """Something that opens when asked for."""
+    return element("details", element("summary", Text(summary)), body)
+
+
+def tiles(facts: Sequence[tuple[str, str]]) -> Html:
+    """Large figures with small words."""
+    found = (
+        element("div", element("b", Text(figure)), element("span", Text(words)), class_="tile")
+        for figure, words in facts
+    )
+    return element("div", *found, class_="tiles")
+
+
+def _contents(sections: Sequence[Section]) -> Html:
+    items = [element("li", element("a", Text(section.title), href=f"#{section.anchor}")) for section in sections]
+    inner = [
+        folded(
+            f"All {len(section.entries)} of “{section.title}”",
+            element(
+                "ul",
+                *(element("li", element("a", Text(title), href=f"#{anchor}")) for anchor, title in section.entries),
+                class_="all",
+            ),
+        )
+        for section in sections
+        if section.entries
+    ]
+    return element("nav", element("ol", *items), *inner, aria_label="Contents")

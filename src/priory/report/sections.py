@@ -1,0 +1,333 @@
+"""Sections: the parts of a report in words and pictures."""
+
+import itertools
+import math
+
+import numpy as np
+
+from priory.factor import Array
+from priory.privacy.statement import KEPT
+from priory.report import charts
+from priory.report.answered import LEVEL, Answer
+from priory.report.contents import MOST_COMPARED, Contents
+from priory.report.html import Html, Text, element, joined, shortened
+from priory.report.page import Section, folded, paragraph, table, tiles
+from priory.report.spending import Item
+
+MOST_ITEMS = 24
+MOST_RANKED = 14
+SOURCES = {
+    "measured": "measured",
+    "inferred": "inferred from what was measured",
+    "prior": "not measured: as it was known before",
+}
+
+
+def lead(contents: Contents) -> Html:
+    """The figures on top."""
+    budget = contents.statement.budget
+    promise, _, detail = str(budget).partition(" (")
+    facts = [
+        (f"≈ {amount(contents.total)}", "records, estimated"),
+        (f"{len(contents.columns):,}", "columns"),
+        (f"{contents.measurements:,}", "noisy measurements"),
+        (promise, "privacy promise" + (f" ({detail}" if detail else "")),
+    ]
+    return tiles(facts)
+
+
+def privacy(contents: Contents) -> Section:
+    """What is promised, to whom, and how to say so."""
+    statement = contents.statement
+    is_rows = statement.unit == "a row"
+    who = "row of the table" if is_rows else "person in the table"
+    body = [
+        paragraph(
+            f"The figures on this page come from a table about {_quoted(statement.dataset)} that is not public. They "
+            f"were released under differential privacy: noise was added so that hardly anything can be learnt from "
+            f"them about any single {who}, whatever one knows already and whatever is published later. Everything "
+            f"here was worked out from the noisy measurements alone, so looking at it costs no more privacy."
+        ),
+        _meaning(contents),
+        _terms(contents),
+    ]
+    if is_rows:
+        body.append(paragraph("Rows are protected, not persons: somebody with several rows is protected less."))
+    if statement.ledger == "memory":
+        body.append(paragraph("No ledger on disk was kept: other releases of the same data add to what is told here."))
+    body += [
+        element("h3", Text("How to cite this")),
+        element("blockquote", Text(citation(contents))),
+    ]
+    return Section("privacy", "What is promised", joined(*body))
+
+
+def citation(contents: Contents) -> str:
+    """The statement in one sentence, to be copied."""
+    statement = contents.statement
+    stamp = "" if statement.is_private else "NOT PRIVATE (test randomness): "
+    return (
+        f"{stamp}Statistics of {_quoted(statement.dataset)}, released under differential privacy with "
+        f"{statement.budget}, for tables that differ in {statement.unit} ({statement.budget.relation} neighbours), by "
+        f"the mechanism {_quoted(statement.mechanism)} of priory {statement.version}."
+    )
+
+
+def reading() -> Section:
+    """How to read the figures."""
+    points = [
+        f"Bars and lines are estimates, in records. Thin dark lines are intervals that should hold the true figure of "
+        f"the table {LEVEL:.0%} of the time.",
+        "“Measured” means that noisy counts of just these columns were taken. “Inferred” figures follow from other "
+        "measurements through the model, and “not measured” ones are what was known before; their intervals do not "
+        "cover what the model assumes, and none is drawn where nothing is known of the error.",
+        "Grey bars are cells that were not given, and values too rare to be shown one by one.",
+        "The table's own chance – it may be a sample of something larger – is not part of the intervals.",
+    ]
+    return Section("reading", "How to read it", element("ul", *(element("li", Text(point)) for point in points)))
+
+
+def columns(contents: Contents) -> Section:
+    """Every column with its distribution."""
+    cards, entries = [], []
+    for number, answer in enumerate(contents.columns):
+        [places] = answer.places
+        name, anchor = places.attribute.name, f"column-{number}"
+        picture = charts.drawn(charts.column_chart(answer), _spoken(answer), anchor)
+        codes = len(places.targets)
+        told = f"{places.attribute.kind} · {codes:,} {'value' if codes == 1 else 'values'} · "
+        cards.append(
+            element(
+                "figure",
+                element("h3", Text(shortened(name))),
+                element("p", Text(told), element("span", Text(SOURCES[answer.source]), class_="tag"), class_="meta"),
+                picture.svg,
+                _rest(answer),
+                folded("Figures", figures(answer)),
+                id=anchor,
+            )
+        )
+        entries.append((anchor, shortened(name)))
+    return Section("columns", "Columns", element("div", *cards, class_="grid"), tuple(entries))
+
+
+def pairs(contents: Contents) -> Section | None:
+    """How columns go together."""
+    found = contents.associations
+    if len(found.names) < 2:
+        return None
+    strongest = ", ".join(" and ".join(map(shortened, pair)) for pair in found.strongest(3, 0.1))
+    words = f"Cramér's V of all pairs of {len(found.names)} columns" + (
+        f"; the strongest are {strongest}" if strongest else "; none is above 0.1"
+    )
+    overview = charts.drawn(charts.overview_chart(found), words, "overview")
+    left_out = (
+        [paragraph(f"Only {MOST_COMPARED} columns are compared; {found.left_out:,} others are left out.", "quiet")]
+        if found.left_out
+        else []
+    )
+    cards = [_pair_card(number, answer, contents) for number, answer in enumerate(contents.pairs)]
+    body = [
+        paragraph(
+            "Cramér's V says how much one column tells about another in the released model: 0 for nothing, 1 where one "
+            "follows from the other. Columns with many values were grouped first."
+        ),
+        element("figure", element("div", overview.svg, _ranked(contents), class_="beside"), class_="wide"),
+        *left_out,
+    ]
+    if cards:
+        body += [
+            element("h3", Text("The strongest pairs")),
+            paragraph(
+                "Shades are shares within each column of the picture. A ring marks a cell whose interval reaches "
+                "zero: it may be empty.",
+                "quiet",
+            ),
+            element("div", *cards, class_="grid"),
+        ]
+    return Section("pairs", "Pairs of columns", joined(*body))
+
+
+def _ranked(contents: Contents) -> Html:
+    found = contents.associations
+    place = {name: i for i, name in enumerate(found.names)}
+    pairs = found.strongest(MOST_RANKED)
+    rows = [[shortened(a, 24), shortened(b, 24), f"{found.strengths[place[a], place[b]]:.2f}"] for a, b in pairs]
+    return table(["column", "column", "V"], rows, numbers=frozenset({2}))
+
+
+def structure(contents: Contents) -> Section | None:
+    """Which columns the model ties together."""
+    names = [answer.places[0].attribute.name for answer in contents.columns]
+    if len(names) < 2:
+        return None
+    if not contents.cliques:
+        return Section(
+            "model", "The model", paragraph("Columns were measured one by one: the model treats them as independent.")
+        )
+    together = "; ".join(" and ".join(map(shortened, clique)) for clique in contents.cliques[:5])
+    words = f"{len(contents.cliques):,} sets of columns were measured or modelled together, such as {together}"
+    picture = charts.drawn(charts.graph_chart(names, contents.cliques), words, "graph")
+    listed = element("ul", *(element("li", Text(" × ".join(map(shortened, clique)))) for clique in contents.cliques))
+    return Section(
+        "model",
+        "The model",
+        joined(
+            paragraph(
+                "Lines join columns whose combinations were measured, or that a declared constraint ties together. "
+                "What is not joined, directly or through others, is as it was known before: independent, where "
+                "nothing was."
+            ),
+            element(
+                "figure",
+                picture.svg,
+                folded("All sets of columns", element("div", listed, class_="scroll")),
+                class_="wide",
+            ),
+        ),
+    )
+
+
+def spent(contents: Contents) -> Section:
+    """What the budget went to."""
+    if not contents.items:
+        told = paragraph("The noise of these measurements was declared by whoever made them; its price is not known.")
+        return Section("budget", "What was spent on what", told)
+    items = _few(contents.items)
+    words = "Shares of the budget: " + ", ".join(f"{item.what} {item.share:.1%}" for item in items[:6])
+    picture = charts.drawn(charts.budget_chart(items), words, "budget")
+    letter = contents.statement.budget.currency.letter
+    return Section(
+        "budget",
+        "What was spent on what",
+        joined(
+            paragraph(f"Shares of the whole budget, in {letter}, which adds up. More budget means less noise."),
+            element("figure", picture.svg, class_="wide"),
+        ),
+    )
+
+
+def estimated(contents: Contents) -> Section | None:
+    """Where the estimate stopped."""
+    told = contents.diagnostics
+    if told is None or not told.solver or told.solver == "none":
+        return None
+    drawable = any(math.isfinite(point.discrepancy) and point.discrepancy > 0 for point in told.path)
+    words = f"The path of the estimate over {told.oracle_calls:,} evaluations of the model. {told.reason}"
+    body = [
+        paragraph(
+            "The model starts from what was known before and moves towards the noisy answers, from coarse evidence to "
+            "fine, as long as its estimated error falls. Going further would fit the noise. Dots mark where each "
+            f"stage ended. {told.reason}"
+        )
+    ]
+    if drawable:
+        picture = charts.drawn(charts.path_chart(told), words, "path")
+        body.append(element("figure", picture.svg, class_="wide"))
+    body += [paragraph(note, "quiet") for note in told.notes]
+    return Section("estimate", "Where the estimate stopped", joined(*body))
+
+
+def footer(contents: Contents) -> Html:
+    """What made the page."""
+    return paragraph(
+        f"Made by priory {contents.statement.version} from the release file alone. This page loads nothing, runs no "
+        "script and can be kept, mailed and printed.",
+        "quiet",
+    )
+
+
+def amount(value: float) -> str:
+    """A number of records for people."""
+    if not math.isfinite(value):
+        return "–"
+    return f"{value:,.0f}" if abs(value) >= 20 or value == 0 else f"{value:,.1f}"
+
+
+def _meaning(contents: Contents) -> Html:
+    """How far a suspicion can grow, as a table, and the rest of the explanation."""
+    first, *rest = contents.explanation.lines[1:]
+    rows = [[_percent(belief.before), f"at most {_percent(belief.after)}"] for belief in contents.explanation.beliefs]
+    others = [element("li", Text(line)) for line in rest if not line.startswith("- ")]
+    return joined(
+        paragraph(first), table(["belief without it", "belief with it"], rows), element("ul", *others, class_="quiet")
+    )
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g} %"
+
+
+def _terms(contents: Contents) -> Html:
+    lines = [line.partition(": ") for line in contents.statement.lines if ": " in line]
+    kept = KEPT[contents.statement.ledger]
+    pairs = [(name, value.removesuffix(f"; {kept}")) for name, _, value in lines]
+    return element(
+        "dl", *itertools.chain.from_iterable((element("dt", Text(a)), element("dd", Text(b))) for a, b in pairs)
+    )
+
+
+def _pair_card(number: int, answer: Answer, contents: Contents) -> Html:
+    # The attribute with more groups goes across, where there is more room.
+    answer = answer.turned if len(answer.places[0].labels) > len(answer.places[1].labels) else answer
+    down, across = (places.attribute.name for places in answer.places)
+    found = contents.associations
+    strength = found.strengths[found.names.index(down), found.names.index(across)]
+    title = f"{shortened(down)} by {shortened(across)}"
+    words = f"{title}: shares of {shortened(down)} within each {shortened(across)}, as shades"
+    return element(
+        "figure",
+        element("h3", Text(title)),
+        element(
+            "p",
+            Text(f"V = {strength:.2f} · "),
+            element("span", Text(SOURCES[answer.source]), class_="tag"),
+            class_="meta",
+        ),
+        charts.drawn(charts.pair_chart(answer), words, f"pair-{number}").svg,
+        folded("Figures", figures(answer)),
+    )
+
+
+def figures(answer: Answer, truth: Array | None = None) -> Html:
+    """The figures behind a chart, as a table; `truth` is for the curator's own page."""
+    sides = {"estimate": answer.estimate, "low": answer.low, "high": answer.high}
+    sides |= {} if truth is None else {"truth": truth}
+    header = [*(shortened(places.attribute.name) for places in answer.places), *sides]
+    rows = []
+    for cell in np.ndindex(answer.estimate.shape):
+        labels = [places.labels[i] for places, i in zip(answer.places, cell, strict=True)]
+        rows.append([*labels, *(amount(float(side[cell])) for side in sides.values())])
+    return table(header, rows, numbers=frozenset(range(len(answer.places), len(header))))
+
+
+def _rest(answer: Answer) -> Html:
+    """A sentence about what is too much for the picture."""
+    [places] = answer.places
+    if places.rest is None or not answer.rest_dwarfs:
+        return Html("")
+    count = amount(float(answer.estimate[places.rest]))
+    return paragraph(f"Not drawn: {places.labels[places.rest]}, with about {count} records together.", "meta")
+
+
+def _spoken(answer: Answer) -> str:
+    [places] = answer.places
+    largest = [int(i) for i in np.argsort(-answer.estimate, kind="stable")[:3]]
+    said = ", ".join(f"{places.labels[i]} {amount(float(answer.estimate[i]))}" for i in largest)
+    return f"{shortened(places.attribute.name)}: {len(places.labels)} groups with intervals; the largest are {said}"
+
+
+def _few(items: tuple[Item, ...]) -> list[Item]:
+    """The dearest one by one, the others together, and what bought no answers last."""
+    bought = [item for item in items if not item.is_choice]
+    few, many = bought[:MOST_ITEMS], bought[MOST_ITEMS:]
+    if len(many) > 1:
+        answers = sum(item.measurements for item in many)
+        few.append(Item(f"{len(many):,} other sets of columns", sum(item.share for item in many), answers))
+    else:
+        few += many
+    return [*few, *(item for item in items if item.is_choice)]
+
+
+def _quoted(text: str) -> str:
+    return f"“{shortened(text, 120)}”"

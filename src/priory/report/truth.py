@@ -1,0 +1,198 @@
+"""Truth: how far a release is from the private rows, for the curator's eyes only.
+
+This reads private rows and pays nothing, so nothing here is covered by any promise. It is kept apart from the report:
+nothing of it can be called from there, and its page says NOT PRIVATE at every section.
+"""
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from priory.answer.metrics import total_variation
+from priory.data.source import Source
+from priory.domain import Clique
+from priory.errors import DomainError, OptionError
+from priory.factor import Array
+from priory.release import Release
+from priory.report import charts
+from priory.report.answered import LEVEL, Answer, answered
+from priory.report.contents import places_alone
+from priory.report.html import Html, Text, element, joined, shortened
+from priory.report.page import Page, Section, paragraph, table, tiles
+from priory.report.sections import SOURCES, amount, figures
+
+STAMP = "NOT PRIVATE – true errors against the private rows. For the curator only: never publish, mail or upload this."
+# How many pairs are compared, of how many cells at most.
+MOST_PAIRS, MOST_CELLS = 300, 1_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """A marginal beside the truth.
+
+    Attributes:
+        answer: its groups with their intervals.
+        truth: the true counts of the groups.
+        distance: the total variation distance of the whole marginal; NaN where a side is empty.
+    """
+
+    answer: Answer
+    truth: Array
+    distance: float
+
+    @property
+    def covered(self) -> tuple[int, int]:
+        """How many intervals hold the truth, of how many there are."""
+        known = np.isfinite(self.answer.low)
+        # Half a record is nothing: the truth is whole, and estimates are not.
+        inside = (self.truth >= self.answer.low - 0.5) & (self.truth <= self.answer.high + 0.5)
+        return int((inside & known).sum()), int(known.sum())
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """A release beside the truth.
+
+    Attributes:
+        estimated: the number of records in the model.
+        counted: the number of records that count.
+        columns: every column.
+        pairs: the total variation distance of pairs, the farthest first.
+    """
+
+    estimated: float
+    counted: int
+    columns: tuple[Compared, ...]
+    pairs: tuple[tuple[Clique, float], ...]
+
+
+def compared(release: Release, source: Source) -> Comparison:
+    """Count the private rows, without paying, and put the release beside them.
+
+    Raises:
+        DomainError: the table's attributes are not the release's.
+    """
+    if source.domain != release.domain:
+        raise DomainError("the table's attributes are not the release's")
+    model = release.model
+    answers = answered(release, [(places,) for places in places_alone(release)])
+    truths = [factor.values for factor in source.count([(name,) for name in release.domain])]
+    columns = tuple(
+        Compared(answer, answer.places[0].summed(truth), _distance(model.project(name).values, truth))
+        for name, answer, truth in zip(release.domain, answers, truths, strict=True)
+    )
+    pairs = [pair for pair in itertools.combinations(release.domain, 2) if release.domain.size_of(pair) <= MOST_CELLS][
+        :MOST_PAIRS
+    ]
+    found = [
+        (pair, _distance(model.project(pair).values, truth.values))
+        for pair, truth in zip(pairs, source.count(pairs), strict=True)
+    ]
+    found.sort(key=lambda each: -np.nan_to_num(each[1], nan=-1.0))
+    return Comparison(model.total, int(truths[0].sum()), columns, tuple(found))
+
+
+def truth_page(release: Release, source: Source, *, confirmed: bool = False) -> Page:
+    """The page of true errors.
+
+    Args:
+        release: what was released.
+        source: the private table.
+        confirmed: that the caller knows that private rows are read and shown, and nothing protects them.
+
+    Raises:
+        OptionError: it was not confirmed. Nothing was read.
+    """
+    if not confirmed:
+        raise OptionError("confirmed", "this page shows true counts of private rows; nothing was read")
+    found = compared(release, source)
+    return Page(
+        title=f"{release.statement.dataset}: true errors",
+        kicker="For the curator only",
+        lead=_lead(found),
+        sections=(_what(), _columns(found), *([_pairs(found)] if found.pairs else [])),
+        footer=paragraph("Delete this file when you have read it.", "quiet"),
+        stamp=STAMP,
+    )
+
+
+def truth_chart(found: Compared) -> object:
+    """The released distribution with a diamond at every true count."""
+    return charts.column_chart(found.answer, truth=found.truth)
+
+
+def _lead(found: Comparison) -> Html:
+    inside, known = (sum(each) for each in zip(*(column.covered for column in found.columns), strict=True))
+    facts = [
+        (f"{found.counted:,}", f"records that count; {amount(found.estimated)} estimated"),
+        (_mean([column.distance for column in found.columns]), "mean total variation of single columns"),
+        (_mean([distance for _, distance in found.pairs]), "mean total variation of pairs"),
+        (f"{inside / known:.0%}" if known else "–", f"of {known:,} intervals hold the truth; {LEVEL:.0%} should"),
+    ]
+    return tiles(facts)
+
+
+def _what() -> Section:
+    return Section(
+        "what",
+        "What this is",
+        joined(
+            paragraph(
+                "The released figures beside the true ones, counted from the private table without paying for it. "
+                "Whoever sees this page sees private counts. Choosing a mechanism, a budget or a model by it, and "
+                "then publishing, breaks the promise of the release: what is published would depend on private rows "
+                "that nobody paid for."
+            ),
+            paragraph(
+                "Where a person has more rows than count, the table must be opened with the ledger of the release for "
+                "the same rows to count."
+            ),
+        ),
+    )
+
+
+def _columns(found: Comparison) -> Section:
+    cards = []
+    for number, column in enumerate(found.columns):
+        [places] = column.answer.places
+        name = shortened(places.attribute.name)
+        inside, known = column.covered
+        held = f"{inside} of {known} intervals hold the truth" if known else "no intervals"
+        words = f"NOT PRIVATE: {name}, released groups with true counts as diamonds"
+        picture = charts.drawn(truth_chart(column), words, f"truth-{number}")
+        cards.append(
+            element(
+                "figure",
+                element("h3", Text(name)),
+                element(
+                    "p",
+                    Text(f"total variation {column.distance:.4f} · {held} · "),
+                    element("span", Text(SOURCES[column.answer.source]), class_="tag"),
+                    class_="meta",
+                ),
+                picture.svg,
+                element("details", element("summary", Text("Figures")), figures(column.answer, column.truth)),
+            )
+        )
+    return Section("columns", "Columns", element("div", *cards, class_="grid"))
+
+
+def _pairs(found: Comparison) -> Section:
+    rows = [[shortened(a), shortened(b), f"{distance:.4f}"] for (a, b), distance in found.pairs]
+    told = paragraph(f"The farthest first; at most {MOST_PAIRS} pairs are compared.", "quiet")
+    body = joined(told, table(["column", "column", "total variation"], rows, numbers=frozenset({2})))
+    return Section("pairs", "Pairs of columns", body)
+
+
+def _distance(found: Array, truth: Array) -> float:
+    try:
+        return total_variation(np.maximum(found, 0.0), truth)
+    except DomainError:
+        return float("nan")
+
+
+def _mean(values: Sequence[float]) -> str:
+    known = [value for value in values if np.isfinite(value)]
+    return f"{np.mean(known):.4f}" if known else "–"
