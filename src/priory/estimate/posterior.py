@@ -23,6 +23,7 @@ from priory.estimate.risk import SPLIT, Pair, Race
 from priory.estimate.stopping import Setting
 from priory.factor import Array
 from priory.model.bases import Base
+from priory.model.diagnostics import Diagnostics, Round
 from priory.model.model import Model
 from priory.privacy.measurement import Measurement
 
@@ -33,6 +34,8 @@ FAR = 4.0
 MOST_STEPS = 14
 # The mean square, in units of the noise, of what is left unsolved where there is little noise.
 NEAR = 0.01
+# What the diagnostics of such a model say of how it stopped.
+STOP = "posterior"
 # Any fixed number will do: the signs must only be independent of the noise, which comes from the operating system.
 SEED = 20
 
@@ -57,7 +60,24 @@ def posterior(measurements: Iterable[Measurement], base: Base, total: float, rec
         start = _from_single_attributes(setting, implied, records / total)
     race = _race(setting, evidence.values + SPLIT * evidence.stddevs * normals)
     chosen = believed(race, race.start(start.mine, start.other), records / total)
-    return Model.of(base, race.mine.loss.layout.unpack(chosen.mine.theta), total)
+    model = Model.of(base, race.mine.loss.layout.unpack(chosen.mine.theta), total)
+    return replace(model, diagnostics=_told(chosen, evidence))
+
+
+def _told(chosen: Pair, evidence: Evidence) -> Diagnostics:
+    """How the model was found, by which its intervals can be drawn."""
+    step = Round(tuple(range(len(evidence.queries))), (chosen.mine.carry.temperature,))
+    return Diagnostics(
+        solver="Dual",
+        stop=STOP,
+        reason="The public rows are believed as far as the noisy answers bear them out.",
+        has_converged=True,
+        path=(),
+        estimated_error=math.sqrt(max(chosen.error, 0.0) / evidence.size),
+        oracle_calls=chosen.calls,
+        schedule=(step,),
+        freedom=chosen.freedom,
+    )
 
 
 def believed(race: Race, base: Pair, temperature: float) -> Pair:

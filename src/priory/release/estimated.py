@@ -11,6 +11,7 @@ from priory.data.schema import Schema
 from priory.domain import Clique, Domain
 from priory.errors import DataError, DomainError
 from priory.estimate.estimator import estimate
+from priory.estimate.posterior import STOP
 from priory.estimate.units import in_counts
 from priory.factor import Factor
 from priory.model.bases import Base, Uniform
@@ -96,10 +97,14 @@ def constrained(model: Model, measurements: Sequence[Measurement], schema: Schem
     zeros = structural_zeros(schema.domain, schema.impossible())
     if not zeros or _has(model, zeros):
         return model
-    can_repeat = model.diagnostics is not None and model.diagnostics.schedule
+    told = model.diagnostics
+    # Weighed public rows are their own base: estimated upon them again, the answers would count twice.
+    can_repeat = told is not None and told.schedule and told.stop != STOP
     try:
         base = possible(model.base, schema.impossible())
-        return estimated(measurements, base) if can_repeat else Model.of(base, model.potentials, model.total)
+        if can_repeat:
+            return estimated(measurements, base)
+        return replace(Model.of(base, model.potentials, model.total), diagnostics=told)
     except (DataError, DomainError):
         # Nothing of a few rows may be left; what was measured is still worth something.
         return estimated(measurements, uniform(schema.domain, schema))
