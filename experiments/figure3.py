@@ -99,15 +99,15 @@ def report(results: Results) -> None:
     curves = alt.Chart().transform_filter("datum['fitted to'] != 'priory'").mark_line(point=True)
     stop = alt.Chart().transform_filter("datum['fitted to'] == 'priory'").mark_rule(strokeDash=[4, 4])
     color = alt.Color("fitted to:N")
-    y = alt.Y("value:Q", scale=alt.Scale(type="log"))
+    y = alt.Y("value:Q", title=None, scale=alt.Scale(type="log", nice=False))
     chart = (
         alt.layer(
-            curves.encode(x=alt.X("iteration:Q", scale=alt.Scale(type="log")), y=y, color=color),
+            curves.encode(x=alt.X("iteration:Q", scale=alt.Scale(type="log", nice=False)), y=y, color=color),
             stop.encode(y=y, color=color),
             data=alt.Data(values=flat),
         )
         .properties(width=240, height=200)
-        .facet("what:N")
+        .facet(alt.Facet("what:N", title=None))
         .resolve_scale(y="independent")
     )
     picture(chart, NAME)
