@@ -85,6 +85,12 @@ MECHANISMS: dict[str, Registered] = {
         Registered(
             "aim-textbook",
             "marginals chosen by their error less their noise, as published",
+            lambda _: AIM.textbook(),
+            upon=lambda rows: AIM.textbook(public=rows),
+        ),
+        Registered(
+            "aim",
+            "marginals chosen by their error less their noise, upon careful one-way marginals",
             lambda _: AIM(),
             upon=lambda rows: AIM(public=rows),
         ),
