@@ -1,6 +1,5 @@
 """Public: a round of PMW^Pub and a whole run of `prior`, upon public rows like those of Adult."""
 
-import math
 from functools import partial
 
 import numpy as np
@@ -31,8 +30,9 @@ def run(quick: bool) -> None:  # noqa: FBT001 - the signature of every benchmark
     workload = Workload.of(triples[i] for i in sorted(rng.choice(len(triples), WORKLOAD, replace=False)))
     rows = PublicRows(public, domain)
     budget = Budget.zcdp("1/70", relation="replace-one")
-    rounds = [_spent(source, PMWPub(public=rows, workload=workload, rounds=n), budget) for n in (1, 1 + ROUNDS)]
-    print(f"{'pmw-pub, one round':40} {1e3 * (rounds[1] - rounds[0]) / ROUNDS:10.2f} ms CPU")
+    # The first run also fills what is kept between runs.
+    rounds = [_spent(source, PMWPub(public=rows, workload=workload, rounds=n), budget) for n in (1, 1, 1 + ROUNDS)]
+    print(f"{'pmw-pub, one round':40} {1e3 * (rounds[2] - rounds[1]) / ROUNDS:10.2f} ms CPU")
     if not quick:
         print(f"{'prior, whole':40} {1e3 * _spent(source, Prior(public=rows, workload=workload), budget):10.2f} ms CPU")
 
@@ -41,8 +41,8 @@ def _rows(count: int, rng: np.random.Generator) -> np.ndarray:
     """Rows with uneven values, each attribute leaning on the one before."""
     columns = [np.zeros(count, dtype=np.int64)]
     for size in SIZES:
-        fresh = np.minimum(rng.geometric(1 / math.sqrt(size), count) - 1, size - 1)
-        columns.append(np.where(rng.random(count) < 0.5, columns[-1] % size, fresh))
+        fresh = (size * rng.random(count) ** 2).astype(np.int64)
+        columns.append(np.where(rng.random(count) < 0.3, columns[-1] % size, fresh))
     return np.stack(columns[1:], axis=1)
 
 

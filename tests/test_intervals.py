@@ -210,6 +210,33 @@ def test_inferred_intervals_cover_what_the_model_assumes() -> None:
     )
 
 
+def test_what_nothing_speaks_of_can_be_anything_possible() -> None:
+    counts, measurements = plain(0)
+    model = estimate(measurements, PLAIN)
+    [known, whole, alone] = intervals(
+        model, measurements, [Query.marginal(PLAIN, clique) for clique in ("a", ("a", "b"), "b")]
+    )
+    assert (known.source, whole.source, alone.source) == ("measured", "prior", "prior")
+    # All of the records of a cell, or none of them, may have any one value of b.
+    assert np.all(whole.low <= 0)
+    np.testing.assert_allclose(whole.high, np.broadcast_to(known.high[:, None], (40, 3)))
+    np.testing.assert_allclose(whole.estimate, model.project(("a", "b")).values)
+    assert np.all(alone.low <= 0)
+    assert np.all(alone.high > 0.95 * counts.sum())
+    [prefix] = intervals(model, measurements, [Query.product(PLAIN, {"b": Prefix()})])
+    # The last prefix holds everyone.
+    assert prefix.low[0] <= 0
+    assert prefix.low[-1] > 0.95 * counts.sum()
+
+
+def test_a_base_without_measurements_is_sure_of_nothing() -> None:
+    model = estimate([], PLAIN, total=100.0)
+    [found] = intervals(model, [], [Query.marginal(PLAIN, "a")], draws=2)
+    assert found.source == "prior"
+    assert np.all(found.low == 0)
+    assert np.all(found.high == 100)
+
+
 def test_bad_options_are_refused() -> None:
     _, measurements = plain(0)
     model = estimate(measurements, PLAIN)

@@ -97,3 +97,19 @@ def test_very_many_levels_are_answered_and_cut_where_people_read(
     assert (len(told["rows"]), told["of"]) == (3, 20_000)
     assert len(release.share("id", draws=2)) == 20_000
     assert len(str(release.marginal("id", draws=2)).splitlines()) < 20
+
+
+def test_measurements_from_elsewhere_answer_and_obey(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = (
+        "priory: 1\nname: t\ncolumns: {a: {kind: boolean, other: false}, b: {kind: boolean, other: false}}\n"
+        "constraints: [{forbid: {a: true, b: true}}]\n"
+    )
+    (tmp_path / "s.yaml").write_text(text)
+    (tmp_path / "m.csv").write_text("a,value,stddev\nfalse,70,2\ntrue,30,2\n")
+    common = ("estimate", tmp_path / "m.csv", "--schema", tmp_path / "s.yaml", "--epsilon", 1)
+    for stop in ("fission", "converged"):
+        run(capsys, *common, "--stop", stop, "-o", tmp_path / f"{stop}.priory")
+        [_, true] = json.loads(run(capsys, "query", tmp_path / f"{stop}.priory", "a", "--json"))["rows"]
+        assert 20 < true["low"] < true["estimate"] < true["high"] < 40
+        impossible = json.loads(run(capsys, "query", tmp_path / f"{stop}.priory", "--where", "a and b", "--json"))
+        assert impossible["rows"][0]["estimate"] == 0

@@ -24,6 +24,7 @@ from priory.queries.query import Query
 from priory.queries.sensitivity import Relation, Sensitivity, sensitivity
 from priory.queries.workload import Workload
 from priory.release import Release, combine, load
+from priory.release.measured import declared_release, read_measurements
 
 __version__ = "0.1.0"
 
@@ -60,6 +61,7 @@ __all__ = [
     "Uniform",
     "Workload",
     "combine",
+    "declared_release",
     "estimate",
     "explain",
     "fit",
@@ -68,5 +70,6 @@ __all__ = [
     "measure",
     "open_source",
     "plan",
+    "read_measurements",
     "sensitivity",
 ]

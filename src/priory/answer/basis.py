@@ -100,7 +100,8 @@ class Redrawing:
     @cached_property
     def redraws(self) -> Redraws | None:
         """None where the model does not say how it was estimated, so that nobody can repeat it."""
-        if self.model.diagnostics is None or not self.model.diagnostics.schedule:
+        told = self.model.diagnostics
+        if told is None or not (told.schedule or told.stop == "converged"):
             return None
         cells = sum(m.query.rows for m in self.measurements)
         draws = min(self.draws, max(10, _DRAWN_CELLS // max(1, cells)))
@@ -181,15 +182,15 @@ class Basis:
         same = [m for m in self.redrawing.measurements if m.query == query]
         if not same:
             return np.full(answer.shape, np.nan)
-        best = min(same, key=lambda m: m.stddev)
-        return (noise_margin(best, self.level) + np.abs(best.values - answer)) / _reach(self.level)
+        best = min(same, key=lambda m: m.variance)
+        return np.asarray((noise_margin(best, self.level) + np.abs(best.values - answer)) / _reach(self.level))
 
 
-def noise_margin(measurement: Measurement, level: float) -> float:
+def noise_margin(measurement: Measurement, level: float) -> Array:
     """How far the noise of a measurement goes, up or down, in all but 1 − `level` of cases."""
     if measurement.noise is not None and measurement.noise.kind == "laplace":
-        return -measurement.stddev / 2**0.5 * math.log(1 - level)
-    return _reach(level) * measurement.stddev
+        return np.asarray(-math.log(1 - level) / 2**0.5 * measurement.stddev)
+    return np.asarray(_reach(level) * measurement.stddev)
 
 
 def _reach(level: float) -> float:

@@ -10,16 +10,18 @@ that are left out.
 import itertools
 import math
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
 import numpy as np
 
 from priory.answer.misfit import Misfit
+from priory.answer.possible import known_part, possible
 from priory.errors import OptionError
+from priory.estimate.evidence import Evidence
 from priory.estimate.response import Response
 from priory.factor import Array
 from priory.model.model import Model
@@ -39,9 +41,9 @@ class Interval:
         estimate: the model's answers, of the query's shape.
         low: the lower ends.
         high: the upper ends.
-        source: "measured" where a measurement holds all attributes of the query, "inferred" where measurements tie them
-            together only through others, "prior" where nothing measured speaks of some of them. What the model assumes
-            of the latter two is judged by other answers: of "prior" ones no measurement can tell.
+        source: "measured" where a measurement holds all attributes of the query; "inferred" where measurements tie them
+            together only through others, and what the model assumes is judged by how it predicts measured marginals
+            left out; "prior" where nothing measured speaks of some of them: the interval holds all that is possible.
     """
 
     estimate: Array
@@ -126,20 +128,27 @@ class Redraws:
         Raises:
             OptionError: there are fewer than 2 draws.
         """
-        if draws < 2:
-            raise OptionError("draws", f"at least 2; got {draws}")
+        _check_draws(draws)
         response = Response.of(model, measurements)
-        chances = np.random.default_rng(seed).spawn(draws)
-        added = np.array([_joined([_noise(m, rng) for m in measurements]) for rng in chances])
+        added = np.array([_noise(response.evidence, rng) for rng in np.random.default_rng(seed).spawn(draws)])
         workers = min(workers or os.cpu_count() or 1, draws)
         repeat = _by_steps(response) if refit is None else _by_refits(response, measurements, refit)
         with ThreadPoolExecutor(workers) as pool:
             parts = pool.map(repeat, np.array_split(added, workers))
         repeats = list(itertools.chain.from_iterable(parts))
         moved = np.array([answers for _, answers in repeats]) - response.evidence.values
-        bias = Bias.of(measurements, response.evidence.values, added, moved)
+        bias = Bias.of(response, added, moved)
         models = tuple(model for model, _ in repeats)
         return cls(model, tuple(measurements), models, bias, response.temperature)
+
+    def first(self, draws: int) -> "Redraws":
+        """The same with only the first so many draws.
+
+        Raises:
+            OptionError: there are fewer than 2 draws.
+        """
+        _check_draws(draws)
+        return self if draws == len(self.models) else replace(self, models=self.models[:draws])
 
     @cached_property
     def misfit(self) -> Misfit:
@@ -153,14 +162,24 @@ class Redraws:
             OptionError: the level is not between 0 and 1.
         """
         check_level(level)
-        repeats = [model.answers(queries) for model in self.models]
+        known = {name for measurement in self.measurements for name in measurement.query.clique}
+        parts = [known_part(query, known, self.model.domain) for query in queries]
+        repeats = [model.answers(parts) for model in self.models]
         found = []
-        for number, (query, answer) in enumerate(zip(queries, self.model.answers(queries), strict=True)):
+        for number, (part, answer) in enumerate(zip(parts, self.model.answers(parts), strict=True)):
             errors = np.array([repeat[number] for repeat in repeats]) - answer
-            source = source_of(query, self.measurements)
-            hidden = self.hidden(query, answer, source)
-            found.append(interval_of(answer, errors, hidden, level, source))
-        return found
+            source = source_of(part, self.measurements)
+            found.append(interval_of(answer, errors, self.hidden(part, answer, source), level, source))
+        return [
+            interval if part == query else self._possible(query, interval, known)
+            for query, part, interval in zip(queries, parts, found, strict=True)
+        ]
+
+    def _possible(self, query: Query, part: Interval, known: Set[str]) -> Interval:
+        """The interval of a query when only that of its known part can be told."""
+        estimate = self.model.answer(query)
+        low, high = possible(query, part.low, part.high, known)
+        return Interval(estimate, np.minimum(low, estimate), np.maximum(high, estimate), "prior")
 
     def hidden(self, query: Query, answer: Array, source: Source) -> Array:
         """The standard deviation of what redrawing does not show."""
@@ -169,7 +188,8 @@ class Redraws:
         stddev = np.min(
             [noise_left(query, m) for m in self.measurements if set(query.clique) <= set(m.query.clique)], axis=0
         )
-        return np.asarray(self.bias(answer / stddev) * stddev)
+        sizes = np.divide(answer, stddev, out=np.zeros(answer.shape), where=stddev > 0)
+        return np.asarray(self.bias(sizes) * stddev)
 
 
 def interval_of(answer: Array, errors: Array, hidden: Array, level: float, source: Source) -> Interval:
@@ -194,31 +214,34 @@ class Bias:
 
     Attributes:
         edges: the sizes, in standard deviations, between the groups.
-        values: for each group √(error − variance), in standard deviations.
+        values: for each group √(error − variance), in standard deviations, rather too large than too small.
     """
 
     edges: Array
     values: Array
 
     @classmethod
-    def of(cls, measurements: Sequence[Measurement], fitted: Array, added: Array, moved: Array) -> "Bias":
+    def of(cls, response: Response, added: Array, moved: Array) -> "Bias":
         """Work it out from the noise that was added in each draw and how the answers moved."""
-        stddevs = _joined([np.full(m.query.shape, m.stddev) for m in measurements])
-        misfit = (_joined([m.values for m in measurements]) - fitted) / stddevs
+        fitted, stddevs = response.evidence.values, response.evidence.stddevs
+        misfit = (response.measured - fitted) / stddevs
         leverage = np.mean(added * moved, axis=0) / stddevs**2
         excess = misfit**2 - 1 + 2 * leverage - np.mean(moved**2, axis=0) / stddevs**2
         sizes = fitted / stddevs
         edges = _edges(sizes)
         group = np.searchsorted(edges, sizes)
         numbers = np.maximum(np.bincount(group, minlength=len(edges) + 1), 1)
-        return cls(edges, np.sqrt(np.maximum(np.bincount(group, excess, len(edges) + 1) / numbers, 0.0)))
+        means, squares = (np.bincount(group, excess**power, len(edges) + 1) / numbers for power in (1, 2))
+        # One standard error is added: an interval that is too wide does less harm than one that is too narrow.
+        upper = means + np.sqrt(np.maximum(squares - means**2, 0) / numbers)
+        return cls(edges, np.sqrt(np.maximum(upper, 0.0)))
 
     def __call__(self, sizes: Array) -> Array:
         """The bias of answers of these sizes."""
         return np.asarray(self.values[np.searchsorted(self.edges, sizes)])
 
 
-def _edges(sizes: Array, least: int = 60) -> Array:
+def _edges(sizes: Array, least: int = 150) -> Array:
     """Those of the usual edges between which there are enough answers to compare."""
     kept: list[float] = []
     for edge in (0.1, 0.3, 1.0, 2.0, 5.0, 20.0):
@@ -239,17 +262,20 @@ def _by_steps(response: Response) -> Callable[[Array], list[tuple[Model, Array]]
 def _by_refits(
     response: Response, measurements: Sequence[Measurement], refit: Refit
 ) -> Callable[[Array], list[tuple[Model, Array]]]:
-    places = response.evidence.places
+    evidence = response.evidence
+    noises = [measurement.noise for measurement in measurements]
 
     def repeat(added: Array) -> list[tuple[Model, Array]]:
         found = []
-        for each in response.evidence.values + added:
+        for each in evidence.values + added:
             again = [
-                Measurement(m.query, each[place].reshape(m.query.shape), m.stddev, m.noise)
-                for m, place in zip(measurements, places, strict=True)
+                Measurement(
+                    query, each[place].reshape(query.shape), evidence.stddevs[place].reshape(query.shape), noise
+                )
+                for query, place, noise in zip(evidence.queries, evidence.places, noises, strict=True)
             ]
             model = refit(response.model, again)
-            found.append((model, _joined(model.answers([m.query for m in measurements]))))
+            found.append((model, _joined(model.answers(evidence.queries))))
         return found
 
     return repeat
@@ -258,8 +284,8 @@ def _by_refits(
 def noise_left(query: Query, measurement: Measurement) -> Array:
     """The standard deviation of a query's answers if they were added up from those of a measured marginal."""
     if query == measurement.query:
-        return np.full(query.shape, measurement.stddev)
-    variances = np.full((), measurement.stddev**2)
+        return np.broadcast_to(np.asarray(measurement.stddev, dtype=np.float64), query.shape)
+    variances = np.asarray(measurement.variance)
     for name, size in zip(measurement.query.clique, measurement.query.domain.shape, strict=True):
         if name not in query.clique:
             variances = variances * size
@@ -269,16 +295,22 @@ def noise_left(query: Query, measurement: Measurement) -> Array:
     return np.asarray(np.sqrt(variances))
 
 
-def _noise(measurement: Measurement, rng: np.random.Generator) -> Array:
-    """Fresh noise of the measurement's kind and scale."""
-    kind = "gaussian" if measurement.noise is None else measurement.noise.kind
-    if kind == "laplace":
-        return rng.laplace(0, measurement.stddev / 2**0.5, measurement.query.shape)
-    return rng.normal(0, measurement.stddev, measurement.query.shape)
+def _noise(evidence: Evidence, rng: np.random.Generator) -> Array:
+    """Fresh noise of the kind and scale of each measurement."""
+    drawn = []
+    for kind, place in zip(evidence.kinds, evidence.places, strict=True):
+        stddevs = evidence.stddevs[place]
+        drawn.append(rng.laplace(0, stddevs / 2**0.5) if kind == "laplace" else rng.normal(0, stddevs))
+    return _joined(drawn)
 
 
 def _joined(tables: Sequence[Array]) -> Array:
     return np.concatenate([np.ravel(table) for table in tables]) if tables else np.empty(0)
+
+
+def _check_draws(draws: int) -> None:
+    if draws < 2:
+        raise OptionError("draws", f"at least 2; got {draws}")
 
 
 def check_level(level: float) -> None:

@@ -14,10 +14,11 @@ import numpy as np
 
 from priory.errors import OptionError
 from priory.estimate.dual import Dual, solved
-from priory.estimate.estimator import estimate
+from priory.estimate.estimator import estimate, signs_of
 from priory.estimate.evidence import Evidence
 from priory.estimate.loss import L2
 from priory.estimate.problem import Problem
+from priory.estimate.risk import SPLIT
 from priory.estimate.total import TotalEstimate, total_of
 from priory.factor import Array
 from priory.model.layout import Layout
@@ -29,8 +30,8 @@ from priory.queries.query import Query
 # The degrees of freedom are met within this share.
 _CLOSE = 0.05
 _TRIALS = 12
-# How exactly steps are solved: spreads of answers need less than answers.
-_SETTINGS = Dual(accuracy=0.3)
+# A step may take long: it must be solved, and not only be on the way.
+_SETTINGS = Dual(inner=200)
 # What is left of the first temperature where an estimate was run to the end.
 _CONVERGED = 1e-3
 # Fewer degrees of freedom than this are none.
@@ -44,6 +45,7 @@ class Response:
     Attributes:
         model: the model.
         evidence: its measurements, with the model's own answers in place of the noisy ones.
+        measured: the noisy ones.
         total: how the total follows from the answers, or the total itself.
         temperature: λ; ∞ where nothing moves the model.
         marginals: the model's marginals on the measured cliques, in records.
@@ -51,6 +53,7 @@ class Response:
 
     model: Model
     evidence: Evidence
+    measured: Array
     total: TotalEstimate | float
     temperature: float
     marginals: Array
@@ -65,10 +68,10 @@ class Response:
         oracle = Tilting.of(model, evidence.layout)
         marginals = model.total * oracle(np.zeros(evidence.layout.size))[1]
         own = evidence.with_values(evidence.predicted(marginals))
-        still = cls(model, own, _total(model, evidence), math.inf, marginals)
+        still = cls(model, own, evidence.values, _total(model, evidence), math.inf, marginals)
         told = model.diagnostics
         if told is not None and told.stop == "converged":
-            return replace(still, temperature=_CONVERGED * still._first_temperature())
+            return replace(still, temperature=_CONVERGED * still._usual_temperature())
         freedom = _freedom(model, measurements)
         return still if freedom < _NONE else replace(still, temperature=still._temperature(oracle, freedom))
 
@@ -96,33 +99,41 @@ class Response:
         return alpha, marginals
 
     def _temperature(self, oracle: Oracle, freedom: float) -> float:
-        """By steps of four until the degrees of freedom lie between two temperatures, then by halves."""
-        temperature = self._first_temperature()
-        low, high = 0.0, math.inf
-        most = -math.inf
+        """By steps of four until the degrees of freedom lie between two temperatures, then by halves.
+
+        An estimate that took its last step at some temperature follows its answers no less than that step alone would,
+        so it is the hottest that is tried. Where colder steps find hardly any more degrees of freedom, there are none.
+        """
+        last = self._last_temperature()
+        temperature = self._usual_temperature() if math.isinf(last) else last
+        low, high, before = 0.0, math.inf, -math.inf
         for _ in range(_TRIALS):
             found = self._freedom(oracle, temperature)
-            # An estimate of the degrees of freedom may exceed all there are: colder then changes nothing but the noise.
-            is_most = low == 0 and found < freedom and found <= most + _CLOSE * freedom
-            if abs(found - freedom) <= _CLOSE * freedom or is_most:
+            is_coldest = low == 0 and found - before <= _CLOSE * freedom
+            is_hottest = temperature == last and found >= freedom
+            if is_coldest or is_hottest or abs(found - freedom) <= _CLOSE * freedom:
                 break
-            most = max(most, found)
+            before = found if low == 0 else before
             low, high = (temperature, high) if found > freedom else (low, temperature)
             temperature = 4 * low if math.isinf(high) else high / 4 if low == 0 else math.sqrt(low * high)
         return temperature
 
-    def _first_temperature(self) -> float:
-        """The last one of the estimate, or one that moves a multiplier by about 1 for an answer off by its noise."""
+    def _last_temperature(self) -> float:
         told = self.model.diagnostics
         steps = [t for level in told.schedule for t in level.temperatures] if told else []
-        return steps[-1] if steps else 1 / float(np.median(self.evidence.stddevs))
+        return steps[-1] if steps else math.inf
+
+    def _usual_temperature(self) -> float:
+        """One that moves a multiplier by about 1 for an answer that is off by its noise."""
+        return 1 / float(np.median(self.evidence.stddevs))
 
     def _freedom(self, oracle: Oracle, temperature: float) -> float:
-        signs = np.random.default_rng(0).choice([-1.0, 1.0], self.evidence.size)
-        added = signs * self.evidence.stddevs
+        # The signs are those of the estimate itself, so that chance enters both numbers alike.
+        signs = signs_of(self.evidence)
+        added = SPLIT * signs * self.evidence.stddevs
         _, marginals = self._step(oracle, self.evidence.values + added, self.model.total, temperature)
         moved = (self.evidence.predicted(marginals) - self.evidence.values) / self.evidence.stddevs
-        return float(signs @ moved) + isinstance(self.total, TotalEstimate)
+        return float(signs @ moved) / SPLIT + isinstance(self.total, TotalEstimate)
 
 
 def without(model: Model, kept: Sequence[Measurement], query: Query, temperature: float) -> Array:
@@ -137,8 +148,9 @@ def without(model: Model, kept: Sequence[Measurement], query: Query, temperature
         return bare.answer(query)
     oracle = Tilting.of(bare, evidence.layout)
     start = bare.total * oracle(np.zeros(evidence.layout.size))[1]
-    response = Response(bare, evidence.with_values(np.zeros(evidence.size)), bare.total, temperature, start)
-    return response.moved(oracle, evidence.values)[0].answer(query)
+    own = evidence.with_values(evidence.predicted(start))
+    response = Response(bare, own, evidence.values, bare.total, temperature, start)
+    return response.moved(oracle, evidence.values - own.values)[0].answer(query)
 
 
 def _freedom(model: Model, measurements: Sequence[Measurement]) -> float:

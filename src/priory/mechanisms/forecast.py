@@ -1,5 +1,6 @@
 """Forecast: what a fit would take and how far off it would be, from rehearsals on made-up tables."""
 
+import html
 import itertools
 import time
 from collections.abc import Mapping, Sequence
@@ -14,7 +15,7 @@ from priory.data.codec import code_type
 from priory.data.memory import MemorySource
 from priory.data.public import public_codes
 from priory.data.schema import Schema
-from priory.data.table import text_table
+from priory.data.table import html_table, text_table
 from priory.domain import Clique, Domain
 from priory.errors import DataError, OptionError
 from priory.factor import Factor
@@ -28,6 +29,8 @@ from priory.release.estimated import possible, uniform
 
 # Larger tables are rehearsed with so many rows, each of which counts several times.
 MOST_ROWS = 1_000_000
+_HEADER = ["budget", "CPU s", "MB", "mean error", "worst pair", "its error"]
+_UNIT = "Errors are total variation distances of pairs of columns: 0 is exact, 1 is all wrong."
 MOST_PAIRS, MOST_CELLS, MOST_TIED = 200, 1_000_000, 100_000
 
 
@@ -79,14 +82,19 @@ class Forecast:
     rehearsals: tuple[Rehearsal, ...]
 
     def __str__(self) -> str:
-        header = ["budget", "CPU s", "MB", "mean error", "worst pair", "its error"]
-        lines = text_table(
-            header, [_line(each) for each in self.rehearsals], right=[False, True, True, True, False, True]
-        )
-        about = f"{self.mechanism} on {self.rows:,} rows of {self.schema!r}, rehearsed on {self.rehearsed_on}."
-        return (
-            f"{about}\nErrors are total variation distances of pairs of columns: 0 is exact, 1 is all wrong.\n{lines}"
-        )
+        lines = text_table(_HEADER, self._lines, right=[False, True, True, True, False, True])
+        return f"{self._about}\n{_UNIT}\n{lines}"
+
+    def _repr_html_(self) -> str:
+        return f"<p>{html.escape(self._about)} {_UNIT}</p>{html_table(_HEADER, self._lines)}"
+
+    @property
+    def _about(self) -> str:
+        return f"{self.mechanism} on {self.rows:,} rows of {self.schema!r}, rehearsed on {self.rehearsed_on}."
+
+    @property
+    def _lines(self) -> list[list[str]]:
+        return [_line(each) for each in self.rehearsals]
 
 
 def forecast(
@@ -158,7 +166,7 @@ def _made_up(
     half = len(known) // 2
     drawn = PublicRows(known[:half], schema.domain)
     return (
-        _Repeated(_source(schema, Model(possible(drawn, schema), {}).sample(n, seed=rng)), times),
+        _Repeated(_source(schema, Model(possible(drawn, schema.impossible()), {}).sample(n, seed=rng)), times),
         PublicRows(known[half:], schema.domain),
     )
 
