@@ -66,7 +66,9 @@ def posterior(measurements: Iterable[Measurement], base: Base, total: float, rec
 
 def _told(chosen: Pair, evidence: Evidence) -> Diagnostics:
     """How the model was found, by which its intervals can be drawn."""
-    step = Round(tuple(range(len(evidence.queries))), (chosen.mine.carry.temperature,))
+    temperature = chosen.mine.carry.temperature
+    # Where the base itself is best, no step was taken.
+    step = Round(tuple(range(len(evidence.queries))), (temperature,) if math.isfinite(temperature) else ())
     return Diagnostics(
         solver="Dual",
         stop=STOP,
