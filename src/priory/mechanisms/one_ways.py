@@ -38,7 +38,7 @@ class OneWays:
     """
 
     first: Fraction = Fraction(1, 5)
-    most: Fraction = Fraction(2, 5)
+    most: Fraction = Fraction(1, 2)
     quiet: float = 0.05
     power: float = 0.5
     groups: int | None = 10

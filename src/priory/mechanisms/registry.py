@@ -131,3 +131,14 @@ def registered(name: str) -> Registered:
     if name not in MECHANISMS:
         raise OptionError("mechanism", f"{name!r} is not one of {', '.join(MECHANISMS)}")
     return MECHANISMS[name]
+
+
+def chosen(mechanism: str | Mechanism | None, *, has_public: bool) -> Registered:
+    """The mechanism that someone chose, or what people get who do not choose: "aim", "prior" upon public data.
+
+    Raises:
+        OptionError: there is none of that name.
+    """
+    if mechanism is None:
+        return registered("prior" if has_public else "aim")
+    return registered(mechanism) if isinstance(mechanism, str) else Registered.of(mechanism)
