@@ -89,7 +89,7 @@ def intervals(
     Raises:
         OptionError: the level is not between 0 and 1, or there are fewer than 2 draws.
     """
-    _check_level(level)
+    check_level(level)
     redraws = Redraws.of(model, measurements, draws=draws, seed=seed, workers=workers, refit=refit)
     return redraws.intervals(queries, level=level)
 
@@ -161,7 +161,7 @@ class Redraws:
         Raises:
             OptionError: the level is not between 0 and 1.
         """
-        _check_level(level)
+        check_level(level)
         known = {name for measurement in self.measurements for name in measurement.query.clique}
         parts = [known_part(query, known, self.model.domain) for query in queries]
         repeats = [model.answers(parts) for model in self.models]
@@ -169,7 +169,7 @@ class Redraws:
         for number, (part, answer) in enumerate(zip(parts, self.model.answers(parts), strict=True)):
             errors = np.array([repeat[number] for repeat in repeats]) - answer
             source = source_of(part, self.measurements)
-            found.append(_interval(answer, errors, self._hidden(part, answer, source), level, source))
+            found.append(interval_of(answer, errors, self.hidden(part, answer, source), level, source))
         return [
             interval if part == query else self._possible(query, interval, known)
             for query, part, interval in zip(queries, parts, found, strict=True)
@@ -181,7 +181,7 @@ class Redraws:
         low, high = possible(query, part.low, part.high, known)
         return Interval(estimate, np.minimum(low, estimate), np.maximum(high, estimate), "prior")
 
-    def _hidden(self, query: Query, answer: Array, source: Source) -> Array:
+    def hidden(self, query: Query, answer: Array, source: Source) -> Array:
         """The standard deviation of what redrawing does not show."""
         if source != "measured":
             return self.misfit(answer)
@@ -192,7 +192,8 @@ class Redraws:
         return np.asarray(self.bias(sizes) * stddev)
 
 
-def _interval(answer: Array, errors: Array, hidden: Array, level: float, source: Source) -> Interval:
+def interval_of(answer: Array, errors: Array, hidden: Array, level: float, source: Source) -> Interval:
+    """The interval of answers that redraws miss by `errors`, and by `hidden` besides."""
     from scipy.special import ndtri
 
     # Weibull's quantiles are those a further draw falls below with the wanted chance, however few the draws.
@@ -312,6 +313,7 @@ def _check_draws(draws: int) -> None:
         raise OptionError("draws", f"at least 2; got {draws}")
 
 
-def _check_level(level: float) -> None:
+def check_level(level: float) -> None:
+    """Refuse what is no share."""
     if not (0 < level < 1 and math.isfinite(level)):
         raise OptionError("level", f"a share between 0 and 1; got {level}")

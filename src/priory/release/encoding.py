@@ -171,7 +171,7 @@ def decode_steps(described: Json | None) -> Diagnostics | None:
     """The diagnostics again."""
     if described is None:
         return None
-    error, freedom = described["estimated_error"], described["freedom"]
+    error, freedom = described["estimated_error"], described.get("freedom")
     return Diagnostics(
         solver=_text(described["solver"]),
         stop=_text(described["stop"]),
