@@ -10,6 +10,7 @@ from priory.estimate.estimator import estimate
 from priory.factor import Factor
 from priory.measure import measure
 from priory.mechanisms.fit import fit
+from priory.mechanisms.forecast import forecast
 from priory.model.bases import Mixture, Product, PublicRows, Uniform
 from priory.model.model import Model
 from priory.model.plan import plan
@@ -64,6 +65,7 @@ __all__ = [
     "estimate",
     "explain",
     "fit",
+    "forecast",
     "load",
     "measure",
     "open_source",

@@ -9,7 +9,7 @@ from where the last one ended (Bregman iterations [Osher et al. 2005]): strong d
 noisy ones are, and in the end the loss itself is minimised.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -121,6 +121,22 @@ class Dual:
         if state.iteration >= self.iterations:
             return Status("gave up", f"The loss was still falling after {self.iterations} steps.")
         return GOING
+
+
+def interpolated(problem: Problem, start: State, end: State, share: float) -> State:
+    """The state at multipliers a share of the way from `start` to `end`."""
+    first, last = (state.carry.alpha for state in (start, end))
+    alpha = first + share * (last - first)
+    theta = evidence_of(problem).adjoint(alpha)
+    marginals = problem.marginals(theta)
+    return replace(
+        end,
+        theta=theta,
+        marginals=marginals,
+        value=problem.loss(marginals)[0],
+        calls=end.calls + 1,
+        carry=replace(end.carry, alpha=alpha),
+    )
 
 
 def _fall_to_come(falls: tuple[float, ...]) -> float:

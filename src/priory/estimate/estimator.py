@@ -69,7 +69,7 @@ def estimate(
     if not measurements and isinstance(loss, str):
         return Model(base, {}, given or _own_total(base), _unmoved())
     counted: TotalEstimate | float = given if given is not None else total_of(evidence)
-    setting = Setting(base, evidence, counted, loss, solver or _default(stop, loss), _warmth(warm), _normals(evidence))
+    setting = Setting(base, evidence, counted, loss, solver or _default(stop, loss), _warmth(warm), signs_of(evidence))
     can_check = stop == "fission" and isinstance(loss, str)
     fit = fitted_to_the_noise(setting) if can_check else fitted_fully(setting)
     return _model(setting, fit, "fission" if can_check else "converged", _notes(measurements) if can_check else ())
@@ -99,7 +99,8 @@ def _default(stop: str, loss: str | Loss) -> Solver:
     return Dual() if stop == "fission" else Dual.exact()
 
 
-def _normals(evidence: Evidence) -> Array:
+def signs_of(evidence: Evidence) -> Array:
+    """z, one random sign for each answer: the same for the same number of answers."""
     return np.random.default_rng(_SEED).choice([-1.0, 1.0], evidence.size)
 
 
@@ -149,6 +150,7 @@ def _model(setting: Setting, fit: Fit, stop: str, notes: tuple[str, ...] = ()) -
             for query, place in zip(evidence.queries, evidence.places, strict=True)
             if twins
         ),
+        freedom=fit.freedom,
     )
     return Model(setting.base, fit.layout.unpack(fit.state.theta), setting.records, diagnostics)
 

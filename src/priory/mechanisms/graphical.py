@@ -62,7 +62,10 @@ class Graphical:
         return np.array(found) <= self.memory_in_bytes
 
     def model(self, domain: Domain, measurements: Sequence[Measurement], total: float, before: Model | None) -> Model:
-        return estimate(evidence(measurements), domain, total=total, solver=self.solver, stop=self.stop, warm=before)
+        base = None if before is None else before.base
+        return estimate(
+            evidence(measurements), domain, base=base, total=total, solver=self.solver, stop=self.stop, warm=before
+        )
 
     def final(self, models: Sequence[Model]) -> Model:
         return models[-1]
