@@ -38,8 +38,7 @@ def test_answers_across_bags_lose_nothing_however_wide_the_potentials(
     @settings(max_examples=60)
     @given(cases(scales=WIDTHS), st.data())
     def law(case: Case, data: st.DataObject) -> None:
-        expected, _ = brute(case.domain, case.potentials)
-        assume(np.isfinite(expected))
+        assume(bool(np.isfinite(brute(case.domain, case.potentials)[0])))
         model = Model.of(Uniform(case.domain), case.potentials)
         rng = np.random.default_rng(data.draw(st.integers(0, 99)))
         names = data.draw(st.permutations(case.domain.attributes))[:4]
