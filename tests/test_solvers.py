@@ -221,7 +221,7 @@ def test_accelerated_steps_start_at_the_lipschitz_constant_that_was_found_to_hol
 def test_one_measurement_more_takes_the_default_fewer_calls_from_a_warm_start() -> None:
     domain = Domain.of({f"x{i}": 6 for i in range(8)})
     rng = np.random.default_rng(0)
-    rows = np.cumsum(rng.integers(0, 3, (3000, 8)), axis=1) % 6
+    rows = np.cumsum(rng.integers(0, 3, (50_000, 8)), axis=1) % 6
     cliques = [*((name,) for name in domain), *zip(domain.attributes, domain.attributes[1:], strict=False)]
     measurements = []
     for clique in cliques:
@@ -229,7 +229,7 @@ def test_one_measurement_more_takes_the_default_fewer_calls_from_a_warm_start() 
         counts = np.zeros(domain.project(clique).shape)
         np.add.at(counts, tuple(codes), 1)
         measurements.append(
-            Measurement.of(Query.marginal(domain, clique), counts + rng.normal(0, 10, counts.shape), 10.0)
+            Measurement.of(Query.marginal(domain, clique), counts + rng.normal(0, 20, counts.shape), 20.0)
         )
     before = estimate(measurements[:-1], domain)
     cold, warm = (estimate(measurements, domain, warm=start) for start in (None, before))

@@ -38,7 +38,8 @@ def test_answers_across_bags_lose_nothing_however_wide_the_potentials(
     @settings(max_examples=60)
     @given(cases(scales=WIDTHS), st.data())
     def law(case: Case, data: st.DataObject) -> None:
-        assume(bool(np.isfinite(brute(case.domain, case.potentials)[0])))
+        expected, _ = brute(case.domain, case.potentials)
+        assume(bool(np.isfinite(expected)))
         model = Model.of(Uniform(case.domain), case.potentials)
         rng = np.random.default_rng(data.draw(st.integers(0, 99)))
         names = data.draw(st.permutations(case.domain.attributes))[:4]

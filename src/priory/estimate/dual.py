@@ -134,6 +134,22 @@ class Dual:
         return GOING
 
 
+def interpolated(problem: Problem, start: State, end: State, share: float) -> State:
+    """The state at multipliers a share of the way from `start` to `end`."""
+    first, last = (state.carry.alpha for state in (start, end))
+    alpha = first + share * (last - first)
+    theta = evidence_of(problem).adjoint(alpha)
+    marginals = problem.marginals(theta)
+    return replace(
+        end,
+        theta=theta,
+        marginals=marginals,
+        value=problem.loss(marginals)[0],
+        calls=end.calls + 1,
+        carry=replace(end.carry, alpha=alpha),
+    )
+
+
 def _fall_to_come(falls: tuple[float, ...]) -> float:
     """What the next steps will lower the loss by, each by the same share of the last; 0 where it does not fall."""
     before, last = falls[-2:]

@@ -71,7 +71,7 @@ def estimate(
         return Model(base, {}, given or _own_total(base), _unmoved())
     counted: TotalEstimate | float = given if given is not None else total_of(evidence)
     chosen = _paced(solver or _default(stop, loss), warm)
-    setting = Setting(base, evidence, counted, loss, chosen, _warmth(warm), _normals(evidence))
+    setting = Setting(base, evidence, counted, loss, chosen, _warmth(warm), signs_of(evidence))
     can_check = stop == "fission" and isinstance(loss, str)
     fit = fitted_to_the_noise(setting) if can_check else fitted_fully(setting)
     return _model(setting, fit, "fission" if can_check else "converged", _notes(measurements) if can_check else ())
@@ -118,7 +118,8 @@ def _pace(setting: Setting, carry: object) -> float:
     return carry if isinstance(carry, float) else 0.0
 
 
-def _normals(evidence: Evidence) -> Array:
+def signs_of(evidence: Evidence) -> Array:
+    """z, one random sign for each answer: the same for the same number of answers."""
     return np.random.default_rng(_SEED).choice([-1.0, 1.0], evidence.size)
 
 
@@ -169,6 +170,7 @@ def _model(setting: Setting, fit: Fit, stop: str, notes: tuple[str, ...] = ()) -
             for query, place in zip(evidence.queries, evidence.places, strict=True)
             if twins
         ),
+        freedom=fit.freedom,
     )
     return Model(setting.base, fit.layout.unpack(fit.state.theta), setting.records, diagnostics)
 

@@ -11,6 +11,6 @@ from priory.privacy.measurement import Measurement
 LEAST_STDDEV = 0.01
 
 
-def weighable(measurements: Iterable[Measurement]) -> list[Measurement]:
+def weighable(measurements: Iterable[Measurement], least: float = LEAST_STDDEV) -> list[Measurement]:
     """The measurements, none with less noise than an estimator can divide by."""
-    return [replace(measurement, stddev=np.maximum(measurement.stddev, LEAST_STDDEV)) for measurement in measurements]
+    return [replace(measurement, stddev=np.maximum(measurement.stddev, least)) for measurement in measurements]

@@ -159,7 +159,10 @@ def encode_steps(told: Diagnostics | None) -> Json | None:
         "oracle_calls": told.oracle_calls,
         "total_stddev": told.total_stddev,
         "notes": list(told.notes),
-        "schedule": [[list(step.members), list(step.temperatures), step.is_implied] for step in told.schedule],
+        "schedule": [
+            [list(step.members), list(step.temperatures), step.is_implied, step.share] for step in told.schedule
+        ],
+        "freedom": told.freedom if math.isfinite(told.freedom) else None,
         "path": [_encode_point(point) for point in told.path],
     }
 
@@ -168,7 +171,7 @@ def decode_steps(described: Json | None) -> Diagnostics | None:
     """The diagnostics again."""
     if described is None:
         return None
-    error = described["estimated_error"]
+    error, freedom = described["estimated_error"], described.get("freedom")
     return Diagnostics(
         solver=_text(described["solver"]),
         stop=_text(described["stop"]),
@@ -180,9 +183,10 @@ def decode_steps(described: Json | None) -> Diagnostics | None:
         total_stddev=float(described["total_stddev"]),
         notes=tuple(map(_text, described["notes"])),
         schedule=tuple(
-            Round(tuple(map(int, members)), tuple(map(float, steps)), implied is True)
-            for members, steps, implied in described["schedule"]
+            Round(tuple(map(int, members)), tuple(map(float, steps)), implied is True, float(share))
+            for members, steps, implied, share in described["schedule"]
         ),
+        freedom=math.nan if freedom is None else float(freedom),
     )
 
 

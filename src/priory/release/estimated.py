@@ -5,11 +5,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from priory.data.schema import Schema
 from priory.domain import Clique, Domain
 from priory.errors import DataError, DomainError
 from priory.estimate.estimator import estimate
+from priory.estimate.posterior import STOP
 from priory.estimate.units import in_counts
 from priory.factor import Factor
 from priory.model.bases import Base, Uniform
@@ -19,16 +21,18 @@ from priory.privacy.measurement import Measurement
 
 # Where a budget is so large that noise all but vanishes, a tenth of a count is still allowed for.
 LEAST_STDDEV = 0.1
+Impossible = Sequence[tuple[Clique, NDArray[np.bool_]]]
 
 
 def evidence(measurements: Iterable[Measurement]) -> list[Measurement]:
     """What an estimate rests on: what noise was added to, in counts; the number of rows aside where that is public."""
     noisy = [in_counts(m) for m in measurements if m.query.clique or not m.is_public]
-    return [m if np.min(m.stddev) >= LEAST_STDDEV else _allowing(m) for m in noisy]
+    return [m if np.min(m.stddev) >= LEAST_STDDEV else _blurred(m) for m in noisy]
 
 
-def _allowing(measurement: Measurement) -> Measurement:
-    return replace(measurement, stddev=np.maximum(measurement.stddev, LEAST_STDDEV))
+def _blurred(measurement: Measurement) -> Measurement:
+    stddev = np.maximum(measurement.stddev, LEAST_STDDEV)
+    return replace(measurement, stddev=stddev if stddev.ndim else float(stddev))
 
 
 def public_total(measurements: Iterable[Measurement]) -> float | None:
@@ -45,13 +49,17 @@ def estimated(measurements: Sequence[Measurement], base: Base) -> Model:
         return estimate(evidence(measurements), base.domain, base=base, total=public_total(measurements))
 
 
-def possible(base: Base, schema: Schema) -> Base:
-    """The base without the cells that the schema's constraints rule out.
+def possible(base: Base, impossible: Impossible) -> Base:
+    """The base without cells that cannot be.
+
+    Args:
+        base: the base.
+        impossible: what a schema or a curator says of some cliques.
 
     Raises:
         DataError: nothing would be left of it.
     """
-    zeros = structural_zeros(schema)
+    zeros = structural_zeros(base.domain, impossible)
     if not zeros or _has(base, zeros):
         return base
     try:
@@ -62,13 +70,12 @@ def possible(base: Base, schema: Schema) -> Base:
         ) from None
 
 
-def structural_zeros(schema: Schema) -> dict[Clique, Factor]:
-    """Potentials of −∞ where the schema's constraints rule a cell out, and of 0 elsewhere."""
+def structural_zeros(domain: Domain, impossible: Impossible) -> dict[Clique, Factor]:
+    """Potentials of −∞ where a cell cannot be, and of 0 elsewhere."""
     zeros: dict[Clique, Factor] = {}
-    for clique, mask in schema.impossible():
+    for clique, mask in impossible:
         if mask.any():
-            values = np.where(mask, -np.inf, 0.0)
-            zeros = merged(zeros, {clique: Factor(schema.domain.project(clique), values)})
+            zeros = merged(zeros, {clique: Factor(domain.project(clique), np.where(mask, -np.inf, 0.0))})
     return zeros
 
 
@@ -87,13 +94,17 @@ def _has(base: Base, zeros: dict[Clique, Factor]) -> bool:
 
 def constrained(model: Model, measurements: Sequence[Measurement], schema: Schema) -> Model:
     """The model without the cells that the schema rules out, estimated anew where its estimate can be repeated."""
-    zeros = structural_zeros(schema)
+    zeros = structural_zeros(schema.domain, schema.impossible())
     if not zeros or _has(model, zeros):
         return model
-    can_repeat = model.diagnostics is not None and model.diagnostics.schedule
+    told = model.diagnostics
+    # Weighed public rows are their own base: estimated upon them again, the answers would count twice.
+    can_repeat = told is not None and told.schedule and told.stop != STOP
     try:
-        base = possible(model.base, schema)
-        return estimated(measurements, base) if can_repeat else Model.of(base, model.potentials, model.total)
+        base = possible(model.base, schema.impossible())
+        if can_repeat:
+            return estimated(measurements, base)
+        return replace(Model.of(base, model.potentials, model.total), diagnostics=told)
     except (DataError, DomainError):
         # Nothing of a few rows may be left; what was measured is still worth something.
         return estimated(measurements, uniform(schema.domain, schema))
@@ -101,4 +112,4 @@ def constrained(model: Model, measurements: Sequence[Measurement], schema: Schem
 
 def uniform(domain: Domain, schema: Schema | None) -> Base:
     """Every possible cell alike."""
-    return Uniform(domain) if schema is None else possible(Uniform(domain), schema)
+    return Uniform(domain) if schema is None else possible(Uniform(domain), schema.impossible())

@@ -5,15 +5,22 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
+from priory.data.columns import Category
 from priory.data.schema import Schema
 from priory.domain import Clique, Domain
 from priory.errors import DataError
+from priory.estimate.estimator import estimate
+from priory.privacy.budget import Budget
 from priory.privacy.measurement import Measurement
+from priory.privacy.statement import Statement
 from priory.queries.parts import Point
 from priory.queries.query import Query
+from priory.release.estimated import evidence, uniform
+from priory.release.release import Release
 
 VALUE, STDDEV = "value", "stddev"
 
@@ -37,19 +44,83 @@ def read_measurements(path: str | Path, schema: Schema) -> tuple[Measurement, ..
     Raises:
         DataError: the file cannot be read, or a row does not fit the schema. It is public: the message quotes it.
     """
-    try:
-        with Path(path).open(newline="", encoding="utf-8") as file:
-            reader = csv.DictReader(file)
-            _check_header(reader.fieldnames or (), schema, path)
-            cells = [_cell(row, schema, f"{path}, line {reader.line_num}") for row in reader]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise DataError(f"{path} cannot be read: {error}") from None
+    header, rows = _read(path)
+    _check_header(header, schema, path)
+    cells = [_cell(row, schema, f"{path}, line {line}") for line, row in rows]
     if not cells:
         raise DataError(f"{path} has no measurements: it needs a row for each cell")
     groups: dict[Clique, list[_Cell]] = {}
     for cell in cells:
         groups.setdefault(cell.clique, []).append(cell)
     return tuple(m for group in groups.values() for m in _measurements(schema.domain, group))
+
+
+def schema_of_measurements(paths: Sequence[str | Path], *, name: str) -> Schema:
+    """The schema that files of noisy counts imply: an attribute for each column, with the labels that occur, in order.
+
+    A value that no row names is not in it: where there are such, write a schema.
+
+    Raises:
+        DataError: a file cannot be read, or has no attributes.
+    """
+    labels: dict[str, dict[str, None]] = {}
+    for path in paths:
+        header, rows = _read(path)
+        for column in (column for column in header if column not in (VALUE, STDDEV)):
+            found = labels.setdefault(column, {})
+            found.update({row[column] or "": None for _, row in rows if row.get(column)})
+    empty = [column for column, found in labels.items() if not found]
+    if empty or not labels:
+        raise DataError(f"{', '.join(map(str, paths))}: no row has a value of {empty or 'any attribute'}")
+    columns = [Category.of(column, tuple(found), other=tuple(found)[-1]) for column, found in labels.items()]
+    return Schema.of(columns, name=name)
+
+
+def declared_release(
+    measurements: Sequence[Measurement],
+    schema: Schema,
+    budget: Budget,
+    *,
+    total: float | None = None,
+    stop: Literal["fission", "converged"] = "fission",
+) -> Release:
+    """A release of noisy counts that were measured elsewhere, with the model that they lead to.
+
+    Args:
+        measurements: the noisy counts.
+        schema: what their cells are called.
+        budget: what they cost, as whoever measured them says; the statement says that it was declared.
+        total: the number of rows, where it is public.
+        stop: see `estimate`.
+    """
+    from importlib.metadata import version
+
+    statement = Statement(
+        mechanism="measured elsewhere, as declared by whoever measured",
+        budget=budget,
+        spent=budget.amount,
+        unit="a row",
+        dataset=schema.name,
+        ledger="memory",
+        is_private=True,
+        version=version("priory"),
+    )
+    base = uniform(schema.domain, schema)
+    model = estimate(evidence(measurements), schema.domain, base=base, total=total, stop=stop)
+    everyone = Query.marginal(schema.domain, ())
+    public = () if total is None else (Measurement.of(everyone, np.array(total), 0.0),)
+    return Release(schema.domain, (*public, *measurements), statement, schema).with_model(model)
+
+
+def _read(path: str | Path) -> tuple[tuple[str, ...], list[tuple[int, dict[str, str | None]]]]:
+    """The header, and each row with its line."""
+    try:
+        with Path(path).open(newline="", encoding="utf-8-sig") as file:
+            reader = csv.DictReader(file)
+            rows = [(reader.line_num, dict(row)) for row in reader]
+            return tuple(reader.fieldnames or ()), rows
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise DataError(f"{path} cannot be read: {error}") from None
 
 
 def _check_header(names: Sequence[str], schema: Schema, path: str | Path) -> None:
