@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Callable
 
-from bench import counting, engine, gpu, growth, privacy
+from bench import counting, engine, gpu, growth, privacy, public
 
 # One line a benchmark: its name, and a function that prints its table.
 BENCHMARKS: dict[str, Callable[[bool], None]] = {
@@ -12,6 +12,7 @@ BENCHMARKS: dict[str, Callable[[bool], None]] = {
     "growth": growth.run,
     "gpu": gpu.run,
     "privacy": privacy.run,
+    "public": public.run,
 }
 
 

@@ -3,21 +3,23 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.ours_public import ARMS, measured, summary
-from experiments.results import Results, shown
+from experiments.comparison import means
+from experiments.ours_public import ARMS, measured
+from experiments.results import Results, picture, shown
 from experiments.splits import Split, runs
 
 BIASES = (-0.2, -0.1, 0.0, 0.1, 0.2, 0.3, 0.45, 0.55, 0.65)
 SIZES = (1.0, 0.1, 0.01, 0.001)
 KEYS = ("split", "epsilon", "arm", "run")
 EPSILON = "1"
+NAME = "biased_public"
 
 
 def run() -> None:
     """Every bias and size, arm and repeat that is not there yet; no public row is a private one."""
     split = Split.load("adult_disjoint")
     rows = np.repeat(split.public.codes, np.rint(split.public.shares * 4_869).astype(int), axis=0).astype(np.int64)
-    results = Results.of("biased_public", KEYS)
+    results = Results.of(NAME, KEYS)
     cases = [(f"bias {bias}", bias, 1.0) for bias in BIASES] + [(f"size {size}", 0.0, size) for size in SIZES[1:]]
     for name, bias, size in cases:
         for repeat in range(runs(5)):
@@ -26,7 +28,31 @@ def run() -> None:
                 if not results.has(split=name, epsilon=EPSILON, arm=arm, run=repeat):
                     key = {"split": name, "epsilon": EPSILON, "arm": arm, "run": repeat}
                     results.add(key | measured(drawn, arm, EPSILON, repeat))
-    shown(summary(results))
+    shown(means(results, ("largest", "mean_tv", "seconds")))
+    _draw(results)
+
+
+def _draw(results: Results) -> None:
+    import altair as alt
+
+    rows = [
+        {"kind": kind, kind: float(value), "arm": row["arm"], "error": row["largest"]}
+        for row in means(results, ("largest",))
+        for kind, value in [str(row["split"]).split(" ", 1)]
+    ]
+    panels = [
+        alt.Chart(alt.Data(values=[row for row in rows if row["kind"] == kind]))
+        .mark_line(point=True)
+        .encode(
+            x=alt.X(f"{kind}:Q", scale=alt.Scale(type="log" if kind == "size" else "linear")),
+            y=alt.Y("error:Q", scale=alt.Scale(type="log")),
+            color="arm:N",
+        )
+        for kind in ("bias", "size")
+        if any(row["kind"] == kind for row in rows)
+    ]
+    if panels:
+        picture(alt.hconcat(*panels), NAME)
 
 
 def biased(rows: NDArray[np.int64], bias: float, size: float, rng: np.random.Generator) -> NDArray[np.int64]:

@@ -13,7 +13,7 @@ from pathlib import Path
 import altair as alt
 import numpy as np
 
-from experiments.peers import mbi_python, read_estimates
+from experiments.peers import mbi_python, read_estimate
 from experiments.results import FOLDER, Results, Stopwatch, picture, shown
 from experiments.tables import LARGEST, Coded, table, variations
 from priory import town
@@ -103,7 +103,7 @@ def _peer(coded: Coded, epsilon: str, _mechanism: str, number: int) -> tuple[Mod
     script = Path(__file__).with_name("peer_mst.py")
     command = [str(mbi_python()), str(script), str(folder / "job.npz"), str(folder / "results.npz")]
     subprocess.run(command, check=True, env={**os.environ, "JAX_PLATFORMS": "cpu"})
-    [found] = read_estimates(folder / "results.npz", coded.domain, 1)
+    found = read_estimate(folder / "results.npz", coded.domain)
     return found.model, found.seconds
 
 

@@ -45,12 +45,15 @@ def main(job_path: str, results_path: str) -> None:
     measurements += measured(tree, rho / 3)
     model = mbi.estimation.MirrorDescent().estimate(domain, measurements)
     held = {tuple(clique): np.asarray(model.potentials[clique].values) for clique in model.potentials.cliques}
-    found = {f"potentials/0/{j}": values for j, values in enumerate(held.values())}
+    found = {f"potentials/{j}": values for j, values in enumerate(held.values())}
     seconds = time.process_time() - begun
     np.savez(
         results_path,
         **found,
-        **{"held": np.array(json.dumps(list(held))), "total/0": float(model.total), "seconds/0": seconds},
+        held=np.array(json.dumps(list(held))),
+        total=float(model.total),
+        seconds=seconds,
+        first=seconds,
     )
 
 

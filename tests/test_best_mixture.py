@@ -156,3 +156,14 @@ def test_nothing_unsupported_costs_only_the_number_of_rows() -> None:
         look = BestMixture(public=public("larger"), workload=PAIRS).look(curator, budget)
         assert curator.reservation.spent == Fraction(1, 20)
     assert look.error == 0
+
+
+def test_a_solver_that_fails_leaves_what_is_known_and_raises_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("priory.privacy.mixture._Problem.solved", lambda *_: None)
+    counts = truths(random_rows(50, 7).rows)
+    bounds = mixture_bounds(public("smaller"), PAIRS, counts, 1e-9)
+    assert (
+        bounds.lower
+        <= whole_programme(public("smaller"), [count / 50 for count in counts]) + 1e-9
+        <= bounds.upper + 2e-9
+    )

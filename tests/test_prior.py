@@ -12,10 +12,12 @@ from priory.data.schema import Schema
 from priory.domain import Domain
 from priory.errors import BudgetError, DataError, DomainError, OptionError
 from priory.mechanisms.fit import fit
+from priory.mechanisms.information import informative_marginals
 from priory.mechanisms.neighbourhood import neighbourhood
-from priory.mechanisms.prior import Prior, expected_noise, weighted_closure
+from priory.mechanisms.prior import Prior
 from priory.mechanisms.registry import MECHANISMS, Registered
 from priory.model.bases import PublicRows
+from priory.model.model import Model
 from priory.privacy.budget import Budget
 from priory.privacy.ledger import Ledger
 from priory.queries.parts import Prefix
@@ -46,12 +48,12 @@ def mean_distance(release: Release, source: Rows) -> float:
     "check", [c for c in MECHANISM_CHECKS if "more_than" in c.__name__ or "part" in c.__name__ or "same" in c.__name__]
 )
 def test_the_contract_holds_upon_every_kind_of_public_rows(check: Callable[[Registered], None], kind: str) -> None:
-    check(Registered("prior", "", lambda _: Prior(public=public(kind), rounds=2, cells=1)))
+    check(Registered("prior", "", lambda _: Prior(public=public(kind))))
 
 
 @pytest.mark.parametrize("kind", ["smaller", "disjoint"])
 def test_the_audit_replays_it_upon_public_rows(kind: str) -> None:
-    entry = replace(MECHANISMS["prior"], upon=lambda rows: Prior(public=rows, rounds=2, cells=1))
+    entry = replace(MECHANISMS["prior"], upon=lambda rows: Prior(public=rows))
     assert list(complaints_upon(entry, kind, 4)) == []
 
 
@@ -80,8 +82,6 @@ def test_a_large_budget_leaves_the_public_support_for_the_truth(kind: str) -> No
 
 
 def _untouched(kind: str, source: Rows) -> Release:
-    from priory.model.model import Model
-
     with curated(BUDGET, source) as curator:
         release = Release(DOMAIN, (), curator.statement("none"))
     return release.with_model(Model.of(public(kind), {}, len(source.rows)))
@@ -89,7 +89,7 @@ def _untouched(kind: str, source: Rows) -> Release:
 
 def test_rows_outside_have_their_share_and_every_value() -> None:
     rows = public("disjoint")
-    base = neighbourhood(rows, 0.1, np.random.default_rng(0), each=5)
+    base = neighbourhood(rows, 0.1, np.random.default_rng(0))
     for axis, size in enumerate(DOMAIN.shape):
         assert set(base.codes[:, axis]) == set(range(size))
     inside = (base.codes[:, None, :] == rows.codes[None, :, :]).all(axis=2).any(axis=1)
@@ -100,19 +100,39 @@ def test_rows_outside_have_their_share_and_every_value() -> None:
     assert neighbourhood(rows, 0.0, np.random.default_rng(0)) is rows
 
 
-def test_candidates_are_the_marginals_of_the_workload_and_weigh_what_they_share_with_it() -> None:
-    closure = weighted_closure(PAIRS)
-    cliques = {query.clique: weight for query, weight in closure.items()}
-    assert len(cliques) == 6
-    # Each attribute is in two of the three pairs; a pair shares two attributes with itself and one with each other.
-    assert cliques["age",] == 2
-    assert cliques["age", "sex"] == 4
+def test_rows_with_enough_of_every_value_have_no_neighbours() -> None:
+    many = np.indices(DOMAIN.shape).reshape(len(DOMAIN), -1).T
+    rows = PublicRows(np.repeat(many, 100, axis=0), Domain.of(dict(zip(DOMAIN, DOMAIN.shape, strict=True))))
+    assert set(map(tuple, neighbourhood(rows, 0.1, np.random.default_rng(0)).codes)) == set(map(tuple, many))
 
 
-def test_expected_noise_is_what_the_share_buys() -> None:
-    query = Query.marginal(DOMAIN, ("age", "sex"))
-    # One row replaced moves two cells: σ² = 2/2ρ = 10, over 8 cells.
-    assert expected_noise(query, BUDGET) == pytest.approx(8 * np.sqrt(2 / np.pi * 10), rel=0.01)
+def test_the_workload_itself_is_measured_where_it_is_small() -> None:
+    assert informative_marginals(PAIRS, None, most=3, most_cells=100) == list(PAIRS.cliques)
+
+
+def test_the_strongest_pairs_stand_for_a_large_workload_and_the_rest_is_told_alone() -> None:
+    age, sex, region = DOMAIN
+    rng = np.random.default_rng(0)
+    rows = np.stack([rng.integers(0, size, 500) for size in DOMAIN.shape], axis=1)
+    rows[:, 1] = rows[:, 0] % DOMAIN.shape[1]
+    whole = Workload.marginals(DOMAIN, 3)
+    found = informative_marginals(whole, PublicRows(rows, DOMAIN), most=1, most_cells=20)
+    assert found == [(age, sex), (region,)]
+    assert informative_marginals(whole, None, most=9, most_cells=2) == [(sex,)]
+
+
+def test_a_prior_of_the_population_and_noisy_marginals_are_better_together_than_either() -> None:
+    source = random_rows(3_000, seed=1)
+    few = PublicRows(random_rows(300, seed=2).rows, DOMAIN)
+    budget = Budget.zcdp("1/500", relation="replace-one")
+    errors = []
+    for seed in range(5):
+        with curated(budget, source) as curator:
+            release = Prior(public=few, workload=PAIRS, seed=seed).run(curator, budget)
+        errors.append(mean_distance(release, source))
+    with curated(budget, source) as curator:
+        untouched = Release(DOMAIN, (), curator.statement("none")).with_model(Model.of(few, {}, 3_000))
+    assert np.mean(errors) < 0.8 * mean_distance(untouched, source)
 
 
 @pytest.mark.parametrize(
@@ -122,7 +142,6 @@ def test_expected_noise_is_what_the_share_buys() -> None:
         (Prior(workload=Workload.of([])), DomainError),
         (Prior(workload=Workload.of([Query.product(DOMAIN, {"age": Prefix()})])), OptionError),
         (Prior(outside=1.0), OptionError),
-        (Prior(rounds=0), OptionError),
     ],
 )
 def test_what_cannot_be_done_costs_nothing(mechanism: Prior, error: type[Exception]) -> None:
@@ -182,3 +201,26 @@ def test_a_fit_upon_public_data_gives_a_model(tmp_path: Path) -> None:
     release = fit(tmp_path / "a.csv", SCHEMA, rho=1, mechanism="prior", public=tmp_path / "a.csv")
     assert release.model is not None
     assert release.model.domain == SCHEMA.domain
+
+
+def test_constraints_leave_weighed_rows_as_they_are_and_their_answers_keep_intervals() -> None:
+    text = """
+priory: 1
+name: pairs
+columns:
+  a: {kind: category, levels: [x, y, z], other: z}
+  b: {kind: category, levels: [x, y, z], other: z}
+constraints:
+  - forbid: {a: [x], b: [z]}
+"""
+    schema = Schema.parse(text)
+    codes = np.random.default_rng(0).integers(0, 3, (4_000, 2))
+    codes = codes[(codes[:, 0] != 0) | (codes[:, 1] != 2)]
+    letters = {name: [*map("xyz".__getitem__, codes[:, i])] for i, name in enumerate("ab")}
+    before = {name: column[:1_500] for name, column in letters.items()}
+    release = fit(letters, schema, epsilon=1, delta=1e-6, mechanism="prior", public=before)
+    # Estimated upon the weighed rows again, the answers would count twice.
+    assert not release.model.potentials
+    answers = release.marginal("a", "b").to_dict()
+    assert answers["estimate"][2] == 0
+    assert all(low < high for i, (low, high) in enumerate(zip(answers["low"], answers["high"], strict=True)) if i != 2)

@@ -4,6 +4,7 @@ import html
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -46,7 +47,8 @@ class Table:
         """The rows of tables with the same columns, one after the other."""
         if len(tables) == 1:
             return tables[0]
-        return cls({name: _joined([table.columns[name] for table in tables]) for name in tables[0].names})
+        columns = {name: _joined([table.columns[name] for table in tables]) for name in tables[0].names}
+        return cls(columns, tables[0].notes)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -300,6 +302,7 @@ def _csv_texts(cells: Cells) -> list[str]:
     return ["" if is_null else text for text, is_null in zip(texts, cells.null.tolist(), strict=True)]
 
 
+@lru_cache(maxsize=65536)
 def _quoted(text: str) -> str:
     """A CSV field, in quotes where a reader would otherwise see something else."""
     if text and text == text.strip() and not any(letter in text for letter in ',"\r\n'):

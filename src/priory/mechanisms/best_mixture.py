@@ -7,8 +7,8 @@ import numpy as np
 
 from priory.errors import DomainError, OptionError
 from priory.factor import Array
-from priory.mechanisms.pmw_pub import paid_total
 from priory.mechanisms.row_weights import RowWeights
+from priory.mechanisms.total import counted
 from priory.model.bases import PublicRows
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
@@ -61,11 +61,11 @@ class BestMixture:
         curator.check(budget)
         if self.kind == "exact" and curator.public_total is None:
             raise OptionError("kind", "the exact value needs a public number of rows: ask for the floor")
-        total, _, rest = paid_total(curator, budget)
+        count = counted(curator, budget)
         floor = LargestCell(weights.queries, ~weights.supported)
         exact = MixtureError(weights.queries, weights.cells, weights.weights)
-        found = curator.number(floor if self.kind == "floor" else exact, rest)
-        return PublicCheck(found.value / total, found.stddev / total, self.kind)
+        found = curator.number(floor if self.kind == "floor" else exact, count.rest)
+        return PublicCheck(found.value / count.total, found.stddev / count.total, self.kind)
 
     def run(self, curator: Curator, budget: Budget) -> Release:
         """The number as a release of its own."""

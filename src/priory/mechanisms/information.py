@@ -8,6 +8,10 @@ from priory.domain import Clique
 from priory.factor import Array
 from priory.model.bases import PublicRows
 from priory.model.rows import RowsTilted
+from priory.queries.workload import Workload
+
+# Workloads with more answers are told by their pairs: noise for so many is drawn in about a second.
+MOST_ANSWERS = 1 << 17
 
 
 def mutual_information(table: Array) -> float:
@@ -20,10 +24,8 @@ def mutual_information(table: Array) -> float:
 
 def strongest_pairs(rows: PublicRows, attributes: Clique, *, count: int = 20, most_cells: int = 1_000) -> list[Clique]:
     """The pairs of attributes that tell most about each other in public data, no pair of more than `most_cells`."""
-    tilted = _tilted(rows)
     pairs: list[Clique] = [p for p in itertools.combinations(attributes, 2) if rows.domain.size_of(p) <= most_cells]
-    strength = {pair: mutual_information(tilted.project(pair)) for pair in pairs}
-    return sorted(strength, key=lambda pair: -strength[pair])[:count]
+    return _strongest(rows, pairs)[:count]
 
 
 def unrelated_singles(
@@ -38,6 +40,32 @@ def unrelated_singles(
         if all(mutual_information(tilted.project((name, other))) < most for other in chosen):
             chosen.append(name)
     return [(name,) for name in chosen[:count]]
+
+
+def informative_marginals(workload: Workload, rows: PublicRows | None, *, most: int, most_cells: int) -> list[Clique]:
+    """Marginals that tell most of what a workload of marginals asks, no more than `most` and a few single attributes.
+
+    They are the workload's own, or the pairs within them where there are too many or too large ones: of more pairs than
+    `most` those that tell most about each other in public data, or the first ones. What no pair holds is told alone.
+    """
+    sizes = {query.clique: query.rows for query in workload}
+    if len(sizes) <= most and sum(sizes.values()) <= MOST_ANSWERS and max(sizes.values()) <= most_cells:
+        return [clique for clique in sizes if clique]
+    values = {name: n for query in workload for name, n in zip(query.clique, query.domain.shape, strict=True)}
+    every = dict.fromkeys(pair for clique in sizes for pair in itertools.combinations(clique, 2))
+    pairs: list[Clique] = [pair for pair in every if values[pair[0]] * values[pair[1]] <= most_cells]
+    if len(pairs) > most:
+        pairs = (pairs if rows is None else _strongest(rows, pairs))[:most]
+    held = {name for pair in pairs for name in pair}
+    alone: list[Clique] = [(name,) for name in values if name not in held]
+    small = [clique for clique in alone if values[clique[0]] <= most_cells]
+    return [*pairs, *small] or [min(alone, key=lambda clique: values[clique[0]])]
+
+
+def _strongest(rows: PublicRows, pairs: list[Clique]) -> list[Clique]:
+    tilted = _tilted(rows)
+    strength = {pair: mutual_information(tilted.project(pair)) for pair in pairs}
+    return sorted(pairs, key=lambda pair: -strength[pair])
 
 
 def _entropy(shares: Array) -> float:

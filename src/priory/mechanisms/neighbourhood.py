@@ -1,32 +1,46 @@
 """Neighbourhood: public rows and rows one value away from them, so that a model can leave the public support."""
 
 import numpy as np
+from numpy.typing import NDArray
 
 from priory.model.bases import PublicRows
 
-# Rows for each value of each attribute: enough to carry what the other attributes look like.
-EACH = 150
+# Rows for a value that no public row has: enough to carry what the other attributes look like, should it be common.
+ABSENT = 2_000
+# A value that some public rows have gets as many as it takes to have this many.
+RARE = 100
+# Values that no public row has share at most so many.
+MOST = 20_000
 
 
-def neighbourhood(rows: PublicRows, outside: float, rng: np.random.Generator, each: int = EACH) -> PublicRows:
-    """The mixture of `rows` and of rows like them with one attribute set to any of its values, as one base.
+def neighbourhood(rows: PublicRows, outside: float, rng: np.random.Generator) -> PublicRows:
+    """The mixture of `rows` and of rows like them with one attribute set to a value that few or none have.
 
-    For every value of every attribute, `each` public rows are drawn and that attribute set to it: what no public row
-    has, alone or together with others, gets support, and the other attributes keep what ties them to each other.
+    For every value of every attribute that is rare in the public rows, some are drawn and that attribute set to it:
+    what no public row has gets support, and the other attributes keep what ties them to each other.
 
     Args:
         rows: the public rows.
-        outside: the share that the new rows have together.
+        outside: the share that the new rows have together; every rare value has an equal part of it.
         rng: where the draws come from; they are public.
-        each: how many rows for each value.
     """
-    if outside == 0:
+    wanted = _wanted(rows)
+    if outside == 0 or not any(count.any() for count in wanted):
         return rows
-    drawn = []
-    for axis, size in enumerate(rows.domain.shape):
-        moved = rows.codes[rng.choice(len(rows.codes), size * each, p=rows.shares)]
-        moved[:, axis] = np.repeat(np.arange(size), each)
+    drawn, weights = [], []
+    for axis, count in enumerate(wanted):
+        moved = rows.codes[rng.choice(len(rows.codes), int(count.sum()), p=rows.shares)]
+        moved[:, axis] = np.repeat(np.arange(len(count)), count)
         drawn.append(moved)
-    new = np.concatenate(drawn)
-    weights = np.concatenate([(1 - outside) * rows.shares, np.full(len(new), outside / len(new))])
-    return PublicRows(np.concatenate([rows.codes, new]), rows.domain, weights)
+        weights.append(np.repeat(1 / np.maximum(count, 1), count))
+    new = np.concatenate(weights)
+    shares = np.concatenate([(1 - outside) * rows.shares, outside / new.sum() * new])
+    return PublicRows(np.concatenate([rows.codes, *drawn]), rows.domain, shares)
+
+
+def _wanted(rows: PublicRows) -> list[NDArray[np.intp]]:
+    """How many rows are drawn for each value of each attribute."""
+    sizes = rows.domain.shape
+    held = [np.bincount(rows.codes[:, axis], minlength=size) for axis, size in enumerate(sizes)]
+    absent = min(ABSENT, MOST // max(sum(int((count == 0).sum()) for count in held), 1))
+    return [np.where(count == 0, max(absent, 1), np.maximum(RARE - count, 0)) for count in held]

@@ -13,6 +13,7 @@ from priory.errors import DomainError, OptionError
 from priory.factor import Array
 from priory.measure import measure
 from priory.mechanisms.row_weights import Places, RowWeights, cell_query, every_cell
+from priory.mechanisms.total import counted
 from priory.model.bases import PublicRows
 from priory.model.model import Model
 from priory.privacy.budget import Budget
@@ -20,12 +21,9 @@ from priory.privacy.choice import ChoiceKind, choice_within
 from priory.privacy.curator import Curator
 from priory.privacy.measurement import Measurement
 from priory.privacy.scores import AbsoluteError, Pick
-from priory.queries.query import Query
 from priory.queries.workload import Workload
 from priory.release import Release
 
-# Where the number of rows is secret, this part of the budget buys a noisy one.
-TOTAL_SHARE = 0.05
 # Without a given number of rounds the first costs this part: what it shows decides how many more there are.
 PROBE_SHARE = 0.1
 MOST_ROUNDS = 300
@@ -116,11 +114,11 @@ class PMWPub:
         """Spend at most `budget`: no more than the first round where that finds nothing to improve."""
         weights = self.start(curator.domain)
         curator.check(budget)
-        total, measured, rest = paid_total(curator, budget)
-        found = self.iterates(curator, rest, weights, total)
+        count = counted(curator, budget)
+        found = self.iterates(curator, count.rest, weights, count.total)
         base = found.last.public_rows(curator.domain, None if self.iterate == "last" else found.average)
-        release = Release(curator.domain, (*measured, *found.measurements), curator.statement("pmw-pub"))
-        return release.with_model(Model.of(base, {}, total))
+        release = Release(curator.domain, (count.measurement, *found.measurements), curator.statement("pmw-pub"))
+        return release.with_model(Model.of(base, {}, count.total))
 
     def start(self, domain: Domain) -> RowWeights:
         """The weights before the first round; everything that can be wrong is, before anything is spent."""
@@ -162,7 +160,7 @@ class PMWPub:
         """One round: choose a cell, measure it, step towards it and towards the past ones that are as far off."""
         choosing, measuring = share.split(self.shares)
         queries = found.last.queries
-        answers = [total * answer for answer in found.last.answers()]
+        answers = found.last.answers(total)
         allowed = self._allowed(found)
         [pick] = curator.choose(queries, answers, AbsoluteError(), choosing, allowed=allowed, kind=self.choice)
         [measurement] = measure(curator, [cell_query(queries[pick.query], pick.cell or 0)], measuring)
@@ -176,9 +174,8 @@ class PMWPub:
     def _allowed(self, found: Iterates) -> NDArray[np.bool_]:
         """Cells that some row is in and that are not yet known better than choosing could tell."""
         allowed = found.last.supported | self.unsupported
-        starts = np.cumsum([0, *(query.rows for query in found.last.queries)])
         fresh = allowed.copy()
-        fresh[[starts[pick.query] + (pick.cell or 0) for pick in found.known]] = False
+        fresh[[found.last.starts[pick.query] + (pick.cell or 0) for pick in found.known]] = False
         return fresh if fresh.any() else allowed
 
     def _stepped(
@@ -199,13 +196,3 @@ def _with(found: Iterates, pick: Pick, measurement: Measurement, total: float) -
     if pick in found.known:
         return {**found.known, pick: found.known[pick].and_again(share, variance)}
     return {**found.known, pick: Known(found.last.rows_in(pick.query, pick.cell or 0), share, variance)}
-
-
-def paid_total(curator: Curator, budget: Budget) -> tuple[float, tuple[Measurement, ...], Budget]:
-    """The number of rows, what was measured for it, and what is left of the budget: all of it where it is public."""
-    public = curator.public_total
-    if public is not None:
-        return float(max(public, 1)), (), budget
-    paying, rest = budget.split((TOTAL_SHARE, 1 - TOTAL_SHARE))
-    [measurement] = measure(curator, [Query.marginal(curator.domain, ())], paying)
-    return max(float(measurement.values.sum()), 1.0), (measurement,), rest

@@ -108,7 +108,7 @@ MECHANISMS: dict[str, Registered] = {
         ),
         Registered(
             "prior",
-            "a public prior, improved where noisy marginals and cells say most",
+            "a public prior, weighed against noisy marginals by what each tells",
             lambda _: Prior(),
             upon=lambda rows: Prior(public=rows),
         ),

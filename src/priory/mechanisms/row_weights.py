@@ -31,6 +31,7 @@ class RowWeights:
         codes: the rows.
         cells: for each query, the cell of its table that each row is in.
         supported: for each cell of each query, one query after the other, whether a row is in it.
+        starts: where each query's cells begin among those of all.
         logs: the logarithm of each row's weight.
     """
 
@@ -38,6 +39,7 @@ class RowWeights:
     codes: Codes
     cells: tuple[Places, ...]
     supported: NDArray[np.bool_]
+    starts: Places
     logs: Array
 
     @classmethod
@@ -55,16 +57,16 @@ class RowWeights:
                 raise DomainError(f"a query over {query.clique} has sizes unlike the domain's")
         _check_size(len(rows.codes), len(queries))
         cells = tuple(cell_codes(rows.codes, rows.domain, query.clique) for query in queries)
-        return cls(tuple(queries), rows.codes, cells, _supported(queries, cells), np.log(rows.shares))
+        return cls(tuple(queries), rows.codes, cells, _supported(queries, cells), _starts(queries), np.log(rows.shares))
 
     @property
     def weights(self) -> Array:
         """The weights themselves."""
         return np.asarray(np.exp(self.logs))
 
-    def answers(self) -> list[Array]:
-        """The share of each cell of each query, in the shape of its table."""
-        weights = self.weights
+    def answers(self, total: float = 1.0) -> list[Array]:
+        """What part of `total` is in each cell of each query, in the shape of its table."""
+        weights = total * self.weights
         return [
             np.asarray(np.bincount(cells, weights=weights, minlength=query.rows), dtype=np.float64).reshape(query.shape)
             for query, cells in zip(self.queries, self.cells, strict=True)
@@ -94,6 +96,10 @@ def _supported(queries: Sequence[Query], cells: Sequence[Places]) -> NDArray[np.
     for mask, places in zip(masks, cells, strict=True):
         mask[places] = True
     return np.concatenate(masks)
+
+
+def _starts(queries: Sequence[Query]) -> Places:
+    return np.cumsum([0, *(query.rows for query in queries)])
 
 
 def every_cell(domain: Domain, queries: int) -> PublicRows:

@@ -214,6 +214,9 @@ class PublicRows(Base):
         codes: one row a record, one column an attribute of the domain, in its order.
         domain: the attributes.
         weights: a weight for each row, all equal by default; equal rows add up.
+
+    Attributes:
+        records: how many rows of equal weight tell as much as those given, (Σw)²/Σw² [Kish 1965].
     """
 
     def __init__(self, codes: ArrayLike, domain: Domain, weights: ArrayLike | None = None) -> None:
@@ -224,6 +227,7 @@ class PublicRows(Base):
         if shares.shape != (len(array),):
             raise DomainError(f"{len(array)} rows need as many weights; got shape {shares.shape}")
         self._domain = domain
+        self.records = 1 / float(shares @ shares)
         self.codes, self.shares = _distinct(array[shares > 0], shares[shares > 0])
 
     @property

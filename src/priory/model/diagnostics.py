@@ -1,5 +1,6 @@
 """Diagnostics: how a model was found, as plain data that travels with it."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,11 +42,13 @@ class Round:
         members: the numbers of the queries that were looked at.
         temperatures: the temperature of each step up to the chosen one.
         is_implied: whether these are numbers of the one-way marginals that the measured ones imply.
+        share: how much of the last step was taken.
     """
 
     members: tuple[int, ...]
     temperatures: tuple[float, ...]
     is_implied: bool = False
+    share: float = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,10 +65,13 @@ class Diagnostics:
             noise; NaN where it was not estimated.
         oracle_calls: how many calls of the oracle it took.
         total_stddev: the standard deviation of the estimated total; 0 where the total was given.
+        pace: how long the solver's last steps were, in a measure of its own, for a later estimate to begin with; 0
+            where it has none.
         notes: what a careful reader should know, in sentences.
         schedule: the steps that were taken, level by level, by which other answers can be fitted in the same way.
         multipliers: for each measured query, two arrays from which a later estimate can start: those of the fit and
             those of its noisier twin.
+        freedom: the estimated degrees of freedom that the fit has used; NaN where they were not estimated.
     """
 
     solver: str
@@ -76,9 +82,11 @@ class Diagnostics:
     estimated_error: float
     oracle_calls: int
     total_stddev: float = 0.0
+    pace: float = 0.0
     notes: tuple[str, ...] = ()
     schedule: tuple[Round, ...] = ()
     multipliers: tuple[tuple[Query, Array, Array], ...] = ()
+    freedom: float = math.nan
 
     def plot(self) -> Any:  # noqa: ANN401 - altair has no types
         """A chart of the discrepancy and the estimated error along the path, with the chosen points marked.

@@ -96,7 +96,9 @@ class MixtureError(Functional):
     With n public, one row replaced moves every cell's count by at most 1, hence the largest error of each fixed μ by
     at most 1, and the least over a set of μ that does not depend on the table by no more. The solver's value v is
     certified to be in [n·f, n·f + tolerance], so two neighbours' values differ by at most 1 + tolerance; rounding down
-    to the lattice turns a difference of c steps into at most ⌈c⌉.
+    to the lattice turns a difference of c steps into at most ⌈c⌉. The tolerance is a thousand times what the solver of
+    linear programmes works with. It does not raise where that should not be reached, for that would tell of private
+    rows: the proof rests on the solver being as accurate as it says, by a factor of a thousand.
 
     Attributes:
         queries: marginals.

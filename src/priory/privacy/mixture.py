@@ -1,9 +1,11 @@
 """Mixture: how well reweighed rows can answer a workload at best, as a linear programme with a certificate.
 
-f = min over weights μ of rows of max over cells q of |q(μ) − q(D)|. Only cells that matter become constraints: solve
-with some, add the ones that the solution misses most, again. Every solution gives an upper bound, its largest error.
-Its dual gives a lower one that owes nothing to the solver: for multipliers λ ≥ 0 that add up to 1 and signs s,
-f ≥ min over rows x of Σ λ_i s_i [x in cell i] − Σ λ_i s_i q_i(D), which is evaluated as it stands.
+f = min over weights μ of rows of max over cells q of |q(μ) − q(D)|. No μ reaches a cell without rows, so that f is at
+least the largest q(D) of those. Often it is no more, and weights with no larger error are found by a smooth descent.
+Otherwise only cells that matter become constraints: solve with some, add the ones that the solution misses most, again.
+Every solution gives an upper bound, its largest error. Its dual gives a lower one that owes nothing to the solver: for
+multipliers λ ≥ 0 that add up to 1 and signs s, f ≥ min over rows x of Σ λ_i s_i [x in cell i] − Σ λ_i s_i q_i(D), which
+is evaluated as it stands.
 """
 
 from collections.abc import Sequence
@@ -16,8 +18,12 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]
 
-# Steps of multiplicative weights that find the first constraints, and how many are added after each solution.
-FIRST_STEPS, ADDED = 100, 400
+# How many constraints are added after each solution, and how many solutions there are at most.
+ADDED, MOST_SOLUTIONS = 400, 200
+# Steps of the smooth descent.
+STEPS = 300
+# All constraints are the first ones where there are no more than this, else cells near the largest error.
+FEW, NEARLY = 20_000, 0.98
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +42,7 @@ class Bounds:
 
 
 def best_mixture(cells: Sequence[Places], truths: Sequence[Array], start: Array, tolerance: float) -> Bounds:
-    """Bounds no further apart than `tolerance`.
+    """Bounds no further apart than `tolerance`, or the closest that the solver's own accuracy allows: it never raises.
 
     Args:
         cells: for each query, the cell that each row is in.
@@ -45,19 +51,32 @@ def best_mixture(cells: Sequence[Places], truths: Sequence[Array], start: Array,
         tolerance: how far apart the bounds may be.
     """
     problem = _Problem(cells, np.concatenate(truths), np.cumsum([0, *(len(truth) for truth in truths)]))
-    active, weights = problem.first(start)
-    best = Bounds(0.0, problem.largest(weights), weights)
-    while best.upper - best.lower > tolerance:
-        weights, multipliers = problem.solved(active)
-        lower = max(best.lower, problem.bound(active, multipliers))
-        upper = problem.largest(weights)
-        best = Bounds(lower, upper, weights) if upper < best.upper else Bounds(lower, best.upper, best.weights)
+    lower = problem.floor()
+    best = problem.bounds(lower, problem.descended(start, lower + tolerance / 2))
+    if not best.upper - lower <= tolerance:
+        best = _closer(best, problem.bounds(lower, problem.descended(best.weights, (lower + best.upper) / 2)))
+    active = problem.first(best.weights)
+    for _ in range(MOST_SOLUTIONS):
+        if best.upper - best.lower <= tolerance:
+            break
+        solution = problem.solved(active, best.lower)
+        if solution is None:
+            break
+        weights, multipliers = solution
+        best = _closer(best, problem.bounds(problem.bound(active, multipliers), weights))
         # Between the solution and the best weights so far: vertices alone would jump back and forth.
-        added = problem.missed(weights, active, lower) + problem.missed((weights + best.weights) / 2, active, lower)
-        if not added and best.upper - best.lower > tolerance:
-            raise AssertionError("the linear programme was solved less exactly than its certificate needs")
+        between = (weights + best.weights) / 2
+        added = problem.missed(weights, active, best.lower) + problem.missed(between, active, best.lower)
+        if not added:
+            break
         active = list(dict.fromkeys([*active, *added]))
     return best
+
+
+def _closer(one: Bounds, other: Bounds) -> Bounds:
+    """What both know together."""
+    least = one if one.upper <= other.upper else other
+    return Bounds(max(one.lower, other.lower), least.upper, least.weights)
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,23 +100,53 @@ class _Problem:
         query = int(np.searchsorted(self.starts, cell, side="right")) - 1
         return np.flatnonzero(self.cells[query] == cell - self.starts[query])
 
-    def first(self, weights: Array) -> tuple[list[int], Array]:
-        """Constraints that multiplicative weights meets on its way, and the best weights it has."""
-        active: dict[int, None] = {}
-        best, least = weights, np.inf
-        for _ in range(FIRST_STEPS):
-            errors = self.errors(weights)
-            worst = int(np.abs(errors).argmax())
-            if abs(errors[worst]) < least:
-                best, least = weights, abs(errors[worst])
-            if (rows := self.rows_in(worst)).size == 0:
-                # Nothing can change the worst cell: it is the answer.
-                return [2 * worst], best
-            active[2 * worst + int(errors[worst] > 0)] = None
-            weights = weights.copy()
-            weights[rows] *= np.exp(-errors[worst])
-            weights /= weights.sum()
-        return list(active), best
+    def bounds(self, lower: float, weights: Array) -> Bounds:
+        return Bounds(lower, self.largest(weights), weights)
+
+    def floor(self) -> float:
+        """The largest share of a cell without rows."""
+        return float(self.truth[~self.held()].max(initial=0.0))
+
+    def held(self) -> NDArray[np.bool_]:
+        """Which cells have rows."""
+        return np.asarray(self.errors(np.ones(len(self.cells[0]))) + self.truth > 0.5)
+
+    def descended(self, weights: Array, level: float) -> Array:
+        """Weights with errors of at most `level` where a descent of Σ(|error| − level)₊² finds them."""
+        from scipy.optimize import minimize
+
+        unit = max(level, 1e-9)
+
+        def objective(logs: Array) -> tuple[float, Array]:
+            shares = np.exp(logs - logs.max())
+            shares /= shares.sum()
+            errors = self.errors(shares) / unit
+            excess = np.sign(errors) * np.maximum(np.abs(errors) - level / unit, 0.0)
+            slope = self.per_row(excess)
+            return 0.5 * float(excess @ excess), shares * (slope - shares @ slope) / unit
+
+        start = np.log(np.maximum(weights, 1e-12))
+        found = minimize(objective, start, jac=True, method="L-BFGS-B", options={"maxiter": STEPS, "ftol": 1e-15})
+        shares = np.exp(found.x - found.x.max())
+        return np.asarray(shares / shares.sum())
+
+    def per_row(self, values: Array) -> Array:
+        """For each row, the sum of the values of the cells it is in."""
+        sums = np.zeros(len(self.cells[0]))
+        for cells, begin in zip(self.cells, self.starts, strict=False):
+            sums += values[begin:].take(cells)
+        return sums
+
+    def first(self, weights: Array) -> list[int]:
+        """All constraints that rows can break where these are few, else those that the weights nearly break."""
+        errors = self.errors(weights)
+        held = np.flatnonzero(self.held())
+        if 2 * len(held) <= FEW:
+            return [2 * int(cell) + over for cell in held for over in (0, 1)]
+        off = np.abs(errors)
+        near = np.flatnonzero(off >= NEARLY * off.max())
+        near = near[np.argsort(-off[near])][:FEW]
+        return [2 * int(cell) + int(errors[cell] > 0) for cell in near]
 
     def missed(self, weights: Array, active: Sequence[int], allowed: float) -> list[int]:
         """Constraints that are not active and broken by more than is allowed, the worst of each query."""
@@ -109,8 +158,11 @@ class _Problem:
         worst = worst[np.argsort(-off[worst])][:ADDED]
         return [2 * int(cell) + int(errors[cell] > 0) for cell in worst]
 
-    def solved(self, active: Sequence[int]) -> tuple[Array, Array]:
-        """The best weights for the active constraints, and a multiplier for each of them."""
+    def solved(self, active: Sequence[int], least: float) -> tuple[Array, Array] | None:
+        """The best weights for the active constraints, with no less error than need be, and a multiplier for each.
+
+        None where the solver fails.
+        """
         from scipy.optimize import linprog
 
         rows = len(self.cells[0])
@@ -122,9 +174,12 @@ class _Problem:
             b_ub=limits,
             A_eq=np.append(np.ones(rows), 0.0)[None, :],
             b_eq=[1.0],
-            method="highs-ds",
+            bounds=[*[(0, None)] * rows, (least, None)],
+            method="highs-ipm" if len(active) > ADDED else "highs-ds",
             options={"primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9},
         )
+        if solution.x is None or not np.isfinite(solution.x).all() or not solution.x[:rows].sum() > 0:
+            return None
         weights = np.maximum(solution.x[:rows], 0.0)
         return weights / weights.sum(), np.maximum(-solution.ineqlin.marginals, 0.0)
 

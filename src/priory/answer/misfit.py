@@ -1,0 +1,107 @@
+"""Misfit: how far a model is from answers that it was not fitted to.
+
+Each measured marginal of two or more attributes is left out in turn, with all that contain it, and predicted from the
+rest; what the prediction misses beyond the noise is misfit: of what the model assumes where nothing was measured. It is
+taken as a share of the predicted count that falls, or stays, as counts grow. Mechanisms measure what their model
+predicts worst, so other answers are rather missed by less.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from priory.estimate.response import without
+from priory.factor import Array
+from priory.model.model import Model
+from priory.privacy.measurement import Measurement
+
+# Of many measured marginals so many are left out, spread evenly over them.
+_MOST = 24
+_EDGES = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0, 10_000.0)
+# With fewer cells in a group than this the noise would speak.
+_LEAST = 60
+
+
+@dataclass(frozen=True, eq=False)
+class Misfit:
+    """The root mean square misfit of answers of each size, rather too large than too small.
+
+    Attributes:
+        edges: the sizes, in records, between the groups.
+        shares: for each group, the misfit as a share of the answer.
+        least: the misfit of the smallest answers, in records: of next to nothing a share is nothing.
+    """
+
+    edges: Array
+    shares: Array
+    least: float
+
+    @classmethod
+    def of(cls, model: Model, measurements: Sequence[Measurement], temperature: float) -> "Misfit":
+        """Leave measured marginals out and see how they are predicted.
+
+        Args:
+            model: the estimate.
+            measurements: what it was estimated from.
+            temperature: at which it responds to its answers.
+        """
+        sizes, excess = [np.empty(0)], [np.empty(0)]
+        for out in _left_out(measurements):
+            kept = [m for m in measurements if not set(out.query.clique) <= set(m.query.clique)]
+            predicted = without(model, kept, out.query, temperature)
+            sizes.append(np.ravel(predicted))
+            excess.append(np.ravel((out.values - predicted) ** 2 - out.stddev**2))
+        return cls._grouped(np.concatenate(sizes), np.concatenate(excess))
+
+    @classmethod
+    def _grouped(cls, sizes: Array, excess: Array) -> "Misfit":
+        edges: list[float] = []
+        for edge in _EDGES:
+            below = np.sum((sizes <= edge) & (sizes > (edges[-1] if edges else -np.inf)))
+            if below >= _LEAST and np.sum(sizes > edge) >= _LEAST:
+                edges.append(edge)
+        group = np.searchsorted(edges, sizes)
+        tops, spreads, weights = (
+            np.bincount(group, each, len(edges) + 1).astype(np.float64) for each in (excess, excess**2, sizes**2)
+        )
+        shares = _falling(tops, spreads, weights)
+        if not edges:
+            return cls(np.empty(0), shares, 0.0)
+        # The smallest may be predicted as nothing at all, and any share of that is none.
+        shares[0] = shares[1]
+        least = _upper(tops[:1], spreads[:1], np.array([np.sum(group == 0)]))
+        return cls(np.array(edges), shares, float(least[0]))
+
+    def __call__(self, answers: Array) -> Array:
+        """The misfit of these answers, in records."""
+        shares = self.shares[np.searchsorted(self.edges, answers)] * np.abs(answers)
+        return np.maximum(shares, self.least)
+
+
+def _left_out(measurements: Sequence[Measurement]) -> list[Measurement]:
+    """Marginals whose attributes are all in other measurements, too."""
+    found = []
+    for out in measurements:
+        clique = set(out.query.clique)
+        others = [m.query.clique for m in measurements if not clique <= set(m.query.clique)]
+        if len(clique) > 1 and out.query.is_marginal and clique <= {name for other in others for name in other}:
+            found.append(out)
+    return found[:: -(-len(found) // _MOST)] if found else []
+
+
+def _upper(tops: Array, spreads: Array, weights: Array) -> Array:
+    """The root of tops/weights with one standard error of the sum added, as noise may hide that much."""
+    return np.sqrt(np.maximum(tops + np.sqrt(spreads), 0.0) / np.maximum(weights, 1e-12))
+
+
+def _falling(tops: Array, spreads: Array, weights: Array) -> Array:
+    """The misfit of each group, with neighbours pooled until none exceeds the one before [Barlow et al. 1972]."""
+    blocks: list[Array] = []
+    for each in zip(tops, spreads, weights, np.ones(len(tops)), strict=True):
+        blocks.append(np.array(each))
+        while len(blocks) > 1 and blocks[-1][0] * blocks[-2][2] >= blocks[-2][0] * blocks[-1][2]:
+            last = blocks.pop()
+            blocks[-1] = blocks[-1] + last
+    pooled = np.array(blocks).T
+    return np.repeat(_upper(*pooled[:3]), pooled[3].astype(int))

@@ -1,0 +1,106 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+
+from priory.domain import Domain
+from priory.estimate.dual import Dual
+from priory.estimate.evidence import Evidence
+from priory.estimate.posterior import believed, posterior
+from priory.estimate.risk import SPLIT, Race
+from priory.estimate.stopping import Setting
+from priory.factor import Array
+from priory.model.bases import PublicRows
+from priory.privacy.measurement import Measurement
+from priory.queries.query import Query
+
+DOMAIN = Domain.of({"a": 3, "b": 2})
+CELLS = np.indices(DOMAIN.shape).reshape(2, -1).T
+BASE = PublicRows(CELLS, DOMAIN, np.array([4.0, 3, 3, 2, 2, 1]))
+PAIR = Query.marginal(DOMAIN, ("a", "b"))
+TOTAL = 1000.0
+
+
+def measured(values: Array, stddev: float) -> Measurement:
+    return Measurement.of(PAIR, values.reshape(DOMAIN.shape), stddev)
+
+
+def race_of(measurement: Measurement) -> Race:
+    evidence = Evidence.of(DOMAIN, [measurement])
+    normals = np.ones(evidence.size)
+    setting = Setting(BASE, evidence, TOTAL, "l2", Dual())
+    noisier = evidence.values + SPLIT * evidence.stddevs * normals
+    mine, other = (setting.problem([0], values) for values in (evidence.values, noisier))
+    return Race(setting.solver, mine, other, normals, has_total=False)
+
+
+@given(st.integers(0, 99), st.sampled_from([1.0, 30.0]), st.sampled_from([10.0, 1000.0]))
+def test_the_fit_is_the_mode_of_a_sample_and_noisy_answers(seed: int, stddev: float, records: float) -> None:
+    rng = np.random.default_rng(seed)
+    values = np.rint(TOTAL * BASE.shares + rng.normal(0, 2 * stddev, 6))
+    race = race_of(measured(values, stddev))
+    found = _at(race, records / TOTAL)
+
+    def objective(logs: Array) -> float:
+        shares = np.exp(logs - logs.max())
+        shares /= shares.sum()
+        return float(
+            0.5 * np.sum(((TOTAL * shares - values) / stddev) ** 2)
+            + records * np.sum(shares * np.log(shares / BASE.shares))
+        )
+
+    best = minimize(objective, np.log(BASE.shares), tol=1e-12)
+    shares = np.exp(best.x - best.x.max())
+    np.testing.assert_allclose(found, TOTAL * shares / shares.sum(), atol=0.3 * stddev)
+
+
+def _at(race: Race, temperature: float) -> Array:
+    from priory.estimate.posterior import _fitted
+
+    start = race.start()
+    return _fitted(race, start, start, temperature).mine.marginals
+
+
+def test_exact_answers_are_met_whatever_the_base() -> None:
+    values = np.array([0.0, 500, 100, 0, 300, 100])
+    model = posterior([measured(values, 0.01)], BASE, TOTAL, 100.0)
+    np.testing.assert_allclose(model.project(("a", "b")).values.reshape(-1), values, atol=1.0)
+
+
+def test_drowned_answers_leave_the_base_alone() -> None:
+    values = TOTAL * BASE.shares + 3_000 * np.array([1, -1, 1, -1, 1, -1])
+    model = posterior([measured(values, 1e5)], BASE, TOTAL, 1000.0)
+    np.testing.assert_allclose(model.project(("a", "b")).values.reshape(-1), TOTAL * BASE.shares, atol=0.5)
+
+
+def test_without_measurements_it_is_the_base() -> None:
+    assert posterior([], BASE, TOTAL, 100.0).base is BASE
+
+
+@pytest.mark.statistical
+def test_a_base_of_another_population_is_believed_less() -> None:
+    values = np.array([0.0, 500, 100, 0, 300, 100])
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        noisy = np.rint(values + rng.normal(0, 20, 6))
+        race = race_of(measured(noisy, 20.0))
+        chosen = believed(race, race.start(), 1.0)
+        assert chosen.mine.carry.temperature < 0.2
+        assert np.abs(chosen.mine.marginals - values).sum() < 200
+
+
+@pytest.mark.statistical
+def test_a_sample_and_noise_are_better_together() -> None:
+    rng = np.random.default_rng(1)
+    truth = TOTAL * BASE.shares
+    together, alone, noise = [], [], []
+    for _ in range(40):
+        sample = rng.multinomial(400, BASE.shares) + 1e-9
+        base = PublicRows(CELLS, DOMAIN, sample)
+        values = np.rint(truth + rng.normal(0, 20, 6))
+        model = posterior([measured(values, 20.0)], base, TOTAL, 400.0)
+        together.append(np.abs(model.project(("a", "b")).values.reshape(-1) - truth).sum())
+        alone.append(np.abs(TOTAL * sample / sample.sum() - truth).sum())
+        noise.append(np.abs(values - truth).sum())
+    assert np.mean(together) < 0.95 * min(np.mean(alone), np.mean(noise))
