@@ -129,7 +129,8 @@ class _Memory:
     def learn(self, move: Array, turn: Array) -> None:
         """Take in a pair, unless the function does not curve along it; the oldest one gives way."""
         curvature = float(move @ turn)
-        if curvature <= 1e-12 * float(turn @ turn):
+        # Pairs that curve next to nothing, or endlessly, would leave the range of single precision.
+        if not curvature > 1e-12 * max(float(turn @ turn), float(move @ move)):
             return
         place = len(self._order) if len(self._order) < _MEMORY else self._order.pop(0)
         # So scaled, a move times its turn is 1, and nothing leaves the range of single precision.
@@ -163,6 +164,8 @@ class _Memory:
         for pair in self._order:
             turned = c * slopes[2 * pair + 1] + products[2 * pair + 1] @ weights
             weights[2 * pair] += taken[pair] - turned
+        if not np.isfinite(weights).all():
+            return -gradient
         found = c * gradient
         found += weights.astype(np.float32) @ self._rows[:used]
         return found if float(found @ gradient) < 0 else -gradient
