@@ -141,7 +141,7 @@ def levels(evidence: Evidence, known: Sequence[int] = ()) -> list[list[int]]:
     `known`, because the estimate starts from them, belong to every level.
     """
     weakness = {
-        i: math.log(query.rows * evidence.stddevs[place].mean())
+        i: math.log(query.rows) - 0.5 * math.log(np.mean(evidence.stddevs[place] ** -2.0))
         for i, (query, place) in enumerate(zip(evidence.queries, evidence.places, strict=True))
         if i not in set(known)
     }
@@ -314,7 +314,11 @@ def _large_steps(race: Race, start: Pair, caution: float) -> _Descent:
         return _ended(race, pairs, len(pairs) - 1, 1.0, status)
     if share < _LEAST:
         return _ended(race, pairs, len(pairs) - 2, 1.0, status)
-    pairs.insert(-1, race.between(pairs[-2], pairs[-1], share))
+    part = race.between(pairs[-2], pairs[-1], share)
+    pairs.insert(-1, part)
+    if part.error >= pairs[-3].error:
+        # The way between two points far apart is not straight: a part of it can be worse than either end.
+        return _ended(race, pairs, len(pairs) - 3, 1.0, status)
     return _ended(race, pairs, len(pairs) - 2, share, status)
 
 
