@@ -113,7 +113,7 @@ class _Memory:
     """
 
     def __init__(self, unknowns: int) -> None:
-        self._rows = np.empty((2 * _MEMORY, unknowns), dtype=np.float32)
+        self._rows = np.zeros((2 * _MEMORY, unknowns), dtype=np.float32)
         # Products of every row with every other; rows 2i and 2i + 1 are a move and its turn.
         self._products = np.zeros((2 * _MEMORY, 2 * _MEMORY))
         self._order: list[int] = []
@@ -138,9 +138,11 @@ class _Memory:
             np.multiply(vector, curvature**-0.5, out=self._rows[row], casting="same_kind")
         self._order.append(place)
         used = 2 * len(self._order)
-        for row in (2 * place, 2 * place + 1):
-            self._products[row, :used] = self._rows[:used] @ self._rows[row]
-            self._products[:used, row] = self._products[row, :used]
+        # BLAS may raise flags for lanes beyond the end of a row: what counts is whether the result is finite.
+        with np.errstate(all="ignore"):
+            for row in (2 * place, 2 * place + 1):
+                self._products[row, :used] = self._rows[:used] @ self._rows[row]
+                self._products[:used, row] = self._products[row, :used]
 
     def direction(self, gradient: Array) -> Array:
         """Minus the inverse Hessian of memory times the gradient.
@@ -151,7 +153,8 @@ class _Memory:
         if not self._order:
             return -gradient
         used = 2 * len(self._order)
-        slopes = (self._rows[:used] @ gradient.astype(np.float32)).astype(np.float64)
+        with np.errstate(all="ignore"):
+            slopes = (self._rows[:used] @ gradient.astype(np.float32)).astype(np.float64)
         products = self._products[:used, :used]
         weights, c = np.zeros(used), -1.0
         taken = {}
