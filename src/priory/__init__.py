@@ -10,6 +10,7 @@ from priory.estimate.estimator import estimate
 from priory.factor import Factor
 from priory.measure import measure
 from priory.mechanisms.fit import fit
+from priory.mechanisms.fitness import public_fitness
 from priory.model.bases import Mixture, Product, PublicRows, Uniform
 from priory.model.model import Model
 from priory.model.plan import plan
@@ -66,5 +67,6 @@ __all__ = [
     "measure",
     "open_source",
     "plan",
+    "public_fitness",
     "sensitivity",
 ]

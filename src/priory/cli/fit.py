@@ -17,6 +17,8 @@ from priory.mechanisms.registry import MECHANISMS
 from priory.release import Release
 from priory.release.encoding import encode_statement
 
+RECIPE = "Which recipe; unless told, independent, or prior with --public."
+
 
 def complete_mechanism(incomplete: str) -> list[tuple[str, str]]:
     """The mechanisms whose names begin so, for shells."""
@@ -31,8 +33,11 @@ def fit(
     epsilon: Epsilon = None,
     delta: Delta = None,
     rho: Rho = None,
-    mechanism: Annotated[str, typer.Option(help="Which recipe.", autocompletion=complete_mechanism)] = "independent",
+    mechanism: Annotated[str | None, typer.Option(help=RECIPE, autocompletion=complete_mechanism)] = None,
     public: Annotated[Path | None, typer.Option(help="A public table with the same columns, to start from.")] = None,
+    by: Annotated[
+        list[str] | None, typer.Option(help="Columns, with commas, that make groups; again for finer.")
+    ] = None,
     ledger: Annotated[Path | None, typer.Option(help="The book that pays; without one, nothing is remembered.")] = None,
     relation: Annotated[str | None, typer.Option(help="add-remove or replace-one; default: the ledger's.")] = None,
     unit: Unit = None,
@@ -51,6 +56,7 @@ def fit(
                 rho=rho,
                 mechanism=mechanism,
                 public=public,
+                by=[level.split(",") for level in by] if by else None,
                 ledger=ledger,
                 relation=relation,
                 unit=unit,

@@ -1,6 +1,7 @@
 """Fit: the whole job, from a private table to a release."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from priory.data.opening import open_source
@@ -9,6 +10,7 @@ from priory.data.schema import Schema
 from priory.data.source import Source
 from priory.domain import Domain
 from priory.errors import BudgetError, DomainError, OptionError, PrioryError
+from priory.mechanisms.prior_update import PriorUpdate
 from priory.mechanisms.registry import Mechanism, Registered, registered
 from priory.model.bases import PublicRows
 from priory.privacy.budget import Budget, Number
@@ -28,8 +30,9 @@ def fit(
     epsilon: Number | None = None,
     delta: Number | None = None,
     rho: Number | None = None,
-    mechanism: str | Mechanism = "independent",
+    mechanism: str | Mechanism | None = None,
     public: object | None = None,
+    by: Sequence[Sequence[str]] | None = None,
     ledger: Ledger | str | Path | None = None,
     relation: str | Relation | None = None,
     unit: str | None = None,
@@ -48,8 +51,11 @@ def fit(
         epsilon: what may be spent, with `delta`; pure without it.
         delta: see `epsilon`.
         rho: or what may be spent in zCDP.
-        mechanism: which recipe: a registered name, or one with settings of one's own.
+        mechanism: which recipe: a registered name, or one with settings of one's own. Unless told, "independent"; upon
+            public data "prior", and for groups "prior-update".
         public: a public table with the same columns, for a registered mechanism that can start from one.
+        by: for each level of groups within groups, the columns that it adds, such as [["state"], ["area", "year"]].
+            Which groups there are is the schema's word where it declares groups by all of them, else all combinations.
         ledger: the book that pays, or the path of its file; None for a book of exactly this much that is forgotten.
         relation: which tables are neighbours; the ledger's unless told, "add-remove" without one.
         unit: the column that says which person a row is about; unless told, the ledger's, or without one the schema's.
@@ -64,7 +70,10 @@ def fit(
         DataError: the public table does not fit the schema, or has no rows. Nothing was spent.
     """
     schema = schema if isinstance(schema, Schema) else Schema.load(schema)
+    mechanism = _usual(public, by) if mechanism is None else mechanism
     entry = registered(mechanism) if isinstance(mechanism, str) else Registered.of(mechanism)
+    if by is not None:
+        entry = _grouped(entry, schema, by, public)
     # Constraints that leave nothing are noticed now, before anything is paid.
     uniform(schema.domain, schema)
     build = entry.build if public is None else _upon(entry, schema, public)
@@ -106,6 +115,34 @@ def fit(
     except PrioryError:
         # It is paid for: whoever reads its measurements may find a way to model them.
         return release.with_schema(schema)
+
+
+def _usual(public: object | None, by: Sequence[Sequence[str]] | None) -> str:
+    if by is not None:
+        return "prior-update"
+    return "independent" if public is None else "prior"
+
+
+def _grouped(entry: Registered, schema: Schema, by: Sequence[Sequence[str]], public: object | None) -> Registered:
+    """The recipe for groups within groups, checked before anything is spent."""
+    if entry.name != "prior-update" or public is None:
+        raise OptionError("by", "groups within groups need public data and the mechanism prior-update")
+    levels = tuple(tuple(level) for level in by)
+    names = [name for level in levels for name in level]
+    for name in names:
+        schema.column(name)
+    declared = next((group for group in schema.groups if set(group.by) == set(names)), None)
+    groups = None
+    if declared is not None:
+        order = [declared.by.index(name) for name in names]
+        groups = tuple(tuple(codes[i] for i in order) for codes in declared.codes(schema.columns))
+
+    def upon(rows: PublicRows) -> Mechanism:
+        recipe = PriorUpdate(public=rows, by=levels, groups=groups)
+        recipe.levels(schema.domain)
+        return recipe
+
+    return replace(entry, upon=upon)
 
 
 def _check_domain(source: Source, schema: Schema) -> None:
