@@ -15,6 +15,7 @@ EXPERIMENTS = (
     "biased_public",
     "ide",
     "ours_public",
+    "adult_raw",
 )
 
 

@@ -17,6 +17,8 @@ from priory.model.model import Model
 from priory.privacy.measurement import Measurement
 
 MBI = "mbi==2.0.0"
+# Draws in one process: compiling is paid once in each.
+PIECE = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,55 +27,64 @@ class PeerEstimate:
 
     Attributes:
         model: its potentials and total, as a model of ours, so that both are read alike.
-        seconds: its CPU seconds; those of a first draw include compiling.
+        seconds: its CPU seconds.
+        first: those of the first draw of the same process, which include compiling.
     """
 
     model: Model
     seconds: float
+    first: float
+
+
+@dataclass(frozen=True, eq=False)
+class Mbi:
+    """mbi's default estimates of several draws of the same measurements, kept in a folder.
+
+    Attributes:
+        folder: where.
+        domain: the attributes.
+    """
+
+    folder: Path
+    domain: Domain
+
+    def run(self, cliques: Sequence[Clique], draws: Sequence[Sequence[Measurement]]) -> None:
+        """Estimate the draws that are missing, `PIECE` of them in a process."""
+        missing = [number for number in range(len(draws)) if not self._path(number).exists()]
+        if not missing:
+            return
+        for part in ("jobs", "draws"):
+            (self.folder / part).mkdir(parents=True, exist_ok=True)
+        sizes = dict(zip(self.domain, self.domain.shape, strict=True))
+        (self.folder / "problem.json").write_text(json.dumps({"domain": sizes, "cliques": cliques}))
+        script = Path(__file__).with_name("peer_mbi.py")
+        for start in range(0, len(missing), PIECE):
+            piece = missing[start : start + PIECE]
+            for number in piece:
+                values = {f"values/{j}": measurement.values for j, measurement in enumerate(draws[number])}
+                np.savez(self.folder / "jobs" / f"{number}.npz", stddev=draws[number][0].stddev, **values)
+            command = [str(mbi_python()), str(script), str(self.folder), *map(str, piece)]
+            subprocess.run(command, check=True, env={**os.environ, "JAX_PLATFORMS": "cpu"})
+
+    def __getitem__(self, number: int) -> PeerEstimate:
+        """The estimate of one draw."""
+        with np.load(self._path(number)) as results:
+            potentials = {
+                tuple(clique): Factor(self.domain.project(clique), results[f"potentials/{j}"].astype(np.float64))
+                for j, clique in enumerate(json.loads(str(results["held"])))
+            }
+            model = Model(Uniform(self.domain), potentials, float(results["total"]))
+            return PeerEstimate(model, float(results["seconds"]), float(results["first"]))
+
+    def _path(self, number: int) -> Path:
+        return self.folder / "draws" / f"{number}.npz"
 
 
 def mbi_python() -> Path:
     """The interpreter of mbi's virtual environment, made where it is missing."""
     folder = Path(".venv-mbi")
     python = folder / "bin" / "python"
-    if not (folder / ".ready").exists():
+    if not any(folder.glob("lib/*/site-packages/mbi-2.0.0.dist-info")):
         subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
         subprocess.run([str(python), "-m", "pip", "install", "--quiet", MBI], check=True)
-        (folder / ".ready").touch()
     return python
-
-
-def mbi_estimates(
-    folder: Path, domain: Domain, cliques: Sequence[Clique], draws: Sequence[Sequence[Measurement]]
-) -> list[PeerEstimate]:
-    """mbi's default estimates of several draws, from one process; kept in `folder` and read back if there."""
-    folder.mkdir(parents=True, exist_ok=True)
-    results = folder / "results.npz"
-    if not results.exists():
-        jobs: dict[str, object] = {
-            "domain": json.dumps(dict(zip(domain, domain.shape, strict=True))),
-            "cliques": json.dumps([list(clique) for clique in cliques]),
-            "draws": len(draws),
-        }
-        for i, measurements in enumerate(draws):
-            jobs[f"stddev/{i}"] = measurements[0].stddev
-            jobs |= {f"values/{i}/{j}": measurement.values for j, measurement in enumerate(measurements)}
-        np.savez(folder / "jobs.npz", **jobs)  # type: ignore[arg-type]
-        script = Path(__file__).with_name("peer_mbi.py")
-        command = [str(mbi_python()), str(script), str(folder / "jobs.npz"), str(results)]
-        subprocess.run(command, check=True, env={**os.environ, "JAX_PLATFORMS": "cpu"})
-    return _read(results, domain, len(draws))
-
-
-def _read(path: Path, domain: Domain, draws: int) -> list[PeerEstimate]:
-    results = np.load(path)
-    held = [tuple(clique) for clique in json.loads(str(results["held"]))]
-    found = []
-    for i in range(draws):
-        potentials = {
-            clique: Factor(domain.project(clique), results[f"potentials/{i}/{j}"].astype(np.float64))
-            for j, clique in enumerate(held)
-        }
-        model = Model(Uniform(domain), potentials, float(results[f"total/{i}"]))
-        found.append(PeerEstimate(model, float(results[f"seconds/{i}"])))
-    return found

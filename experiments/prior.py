@@ -32,7 +32,7 @@ DRAWS = 10
 # A random 60 of each split's three-way workload.
 WORKLOADS = 60
 # The share of a full-domain product in the mixture.
-SHARE = 0.02
+SHARE = 0.01
 
 
 def run(names: tuple[str, ...] = SPLITS) -> None:

@@ -77,7 +77,8 @@ def _cell(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def picture(chart: object, name: str) -> None:
-    """Save a chart beside the results as a page that opens offline, and as an image."""
+def picture(chart: object, name: str, file: str | None = None) -> None:
+    """Save a chart beside the results of `name` as a page that opens offline, and as an image."""
     for kind in ("html", "png"):
-        chart.save(str(FOLDER / name / f"{name}.{kind}"), **({"inline": True} if kind == "html" else {}))  # type: ignore[attr-defined]
+        options = {"inline": True} if kind == "html" else {}
+        chart.save(str(FOLDER / name / f"{file or name}.{kind}"), **options)  # type: ignore[attr-defined]

@@ -5,6 +5,7 @@ import json
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -45,9 +46,18 @@ class Coded:
         """How many records there are."""
         return len(self.codes)
 
+    @cached_property
+    def _kept(self) -> dict[Clique, NDArray[np.int64]]:
+        return {}
+
     def counts(self, clique: Iterable[str]) -> NDArray[np.int64]:
-        """The marginal of a clique."""
+        """The marginal of a clique, counted once."""
         clique = tuple(clique)
+        if clique not in self._kept:
+            self._kept[clique] = self._counted(clique)
+        return self._kept[clique]
+
+    def _counted(self, clique: Clique) -> NDArray[np.int64]:
         cells = np.zeros(self.records, dtype=np.int64)
         for name in clique:
             cells = cells * self.domain[name] + self.codes[:, self.domain.axis[name]]

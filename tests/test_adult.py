@@ -12,7 +12,6 @@ from houses import curated
 from priory.data.opening import open_source
 from priory.data.schema import Schema
 from priory.data.source import Source
-from priory.estimate.solvers import MirrorDescent
 from priory.factor import Array
 from priory.mechanisms.dualquery import DualQuery
 from priory.mechanisms.game import records_model
@@ -75,7 +74,7 @@ WAYS: dict[str, tuple[Callable[[Workload], Mechanism], Estimate, Budget]] = {
     ),
     "dualquery+pgm": (
         lambda w: DualQuery(w, samples=20, rounds=25),
-        lambda w, release: sampled_model(w, release, solver=MirrorDescent(tolerance=0.01)),
+        sampled_model,
         APPROXIMATE,
     ),
 }

@@ -224,7 +224,10 @@ def test_answers_say_where_they_come_from() -> None:
     assert column(release.count("age >= 25", draws=3), "source") == ["measured"]
     kept = [m for m in release.measurements if m.query.clique != ("age",)]
     less = Release(release.domain, tuple(kept), release.statement, SCHEMA)
-    assert set(column(less.marginal("age", draws=3), "source")) == {"prior"}
+    guessed = less.marginal("age", "sex", draws=3)
+    assert set(column(guessed, "source")) == {"prior"}
+    # Nobody knows how far off a guess is, so that it must not look sure.
+    assert set(column(guessed, "low")) == set(column(guessed, "high")) == {None}
 
 
 def test_where_an_estimate_cannot_be_repeated_only_what_was_measured_has_an_interval() -> None:
@@ -240,14 +243,13 @@ def test_where_an_estimate_cannot_be_repeated_only_what_was_measured_has_an_inte
 
 @pytest.mark.statistical
 def test_intervals_of_means_and_counts_hold_the_truth_about_as_often_as_they_say() -> None:
-    """90 % intervals of 8 answers in 12 fits; even if fits hit all or nothing, fewer than 5 have a chance of 1e-5."""
-    schema = Schema.parse("priory: 1\nname: c\ncolumns: {children: {kind: integer, bounds: [0, 3], other: 0}}")
-    data = {"children": rows(2000)["children"]}
+    """90 % intervals of 8 answers in 8 fits; even if fits hit all or nothing, fewer than 4 have a chance of 4e-4."""
+    data = rows(2000)
     mean = float(np.mean(data["children"]))
     counts = np.bincount(data["children"], minlength=4)
     hits = 0
-    for seed in range(12):
-        release = fit(data, schema, rho="0.05", mechanism="independent", randomness=Replay(seed=seed))
+    for seed in range(8):
+        release = fit(data, SCHEMA, rho="0.05", mechanism="independent", randomness=Replay(seed=seed))
         one = release.mean("children", draws=20).to_dict()
         many = release.marginal("children", draws=20).to_dict()
         tail = release.cdf("children", draws=20).to_dict()
@@ -255,7 +257,7 @@ def test_intervals_of_means_and_counts_hold_the_truth_about_as_often_as_they_say
         hits += sum(low <= n <= high for low, n, high in zip(many["low"], counts, many["high"], strict=True))
         shares = counts.cumsum() / counts.sum()
         hits += sum(low <= n <= high for low, n, high in zip(tail["low"][:3], shares, tail["high"], strict=False))
-    assert hits >= 40
+    assert hits >= 32
 
 
 def test_a_column_named_like_an_answer_keeps_its_name() -> None:
@@ -293,7 +295,7 @@ def test_more_answers_than_anybody_can_read_are_refused_before_they_are_made() -
     release = fit({name: [0] for name in names}, Schema.coded(names), rho=1, randomness=Replay(seed=0))
     with pytest.raises(SizeError, match="10,000,000,000 answers"):
         release.marginal(*names)
-    with pytest.raises(SizeError, match="too many for shares"):
+    with pytest.raises(SizeError, match="100,000,000 answers"):
         release.share("c0", given=["c1", "c2", "c3"])
 
 
@@ -302,3 +304,12 @@ def test_a_note_stands_under_its_table(release: Release) -> None:
     assert "Note: [25, 40) of 'age' is one bin" in str(table)
     assert "is one bin" in table._repr_html_()
     assert table.head(1).notes == table.notes
+
+
+def test_intervals_of_a_few_answers_are_not_blown_up_by_degrees_of_freedom_that_do_not_exist() -> None:
+    schema = Schema.coded({"a": 4, "b": 4})
+    exact = {"a": [0] * 700 + [1] * 200 + [2] * 60 + [3] * 40}
+    release = fit({**exact, "b": exact["a"]}, schema, rho="0.25", randomness=Replay(seed=0))
+    table = release.marginal("a").to_dict()
+    widths = np.array(table["high"]) - np.array(table["low"])
+    assert (widths < 10 * release.measurements[0].stddev).all()

@@ -1,11 +1,20 @@
+import numpy as np
 import pytest
 
+from priory.audit.attack import Codes, _sampled
 from priory.audit.battery import TESTS
 from priory.audit.findings import QUICK, Test
 from priory.audit.planted import PLANTED
 from priory.audit.replay import replay
 from priory.audit.tables import Neighbours, neighbours
+from priory.domain import Domain
+from priory.mechanisms.dualquery import DualQuery
+from priory.privacy.budget import Budget
+from priory.privacy.curator import Curator
+from priory.privacy.ledger import Ledger
+from priory.privacy.randomness import Replay
 from priory.queries.sensitivity import Relation
+from priory.queries.workload import Workload
 
 
 @pytest.mark.statistical
@@ -47,3 +56,16 @@ def test_each_planted_mechanism_is_caught_for_its_own_bug() -> None:
         complaints = replay(lambda _, name=name: PLANTED[name], 4)  # type: ignore[misc]
         assert complaints
         assert any(word in complaints[0] for word in words)
+
+
+@pytest.mark.parametrize("budget", [Budget.pure(1), Budget.zcdp("1/2")])
+def test_the_attack_reckons_with_the_chances_that_dualquerys_samples_had(budget: Budget) -> None:
+    source = Codes(Domain.of({"a": 2, "b": 3}), np.array([[0, 0]] * 5 + [[1, 2]], dtype=np.int64))
+    recipe, replay_ = DualQuery(Workload.marginals(source.domain, 1), samples=4, rounds=4), Replay(seed=1)
+    with Ledger.in_memory(budget).reserve(budget, "test") as reservation:
+        release = recipe.run(Curator(reservation, source, randomness=replay_), budget)
+    picked = [asked for asked in replay_.asked if isinstance(asked.result, int)]
+    scores = [asked.truth / float(asked.request.scale) for asked in picked]
+    chances = [s[asked.result] - np.logaddexp.reduce(s) for s, asked in zip(scores, picked, strict=True)]
+    assert len(chances) == 12
+    assert _sampled(recipe.workload, release, source) == pytest.approx(sum(chances), abs=0.01)

@@ -7,7 +7,10 @@ import pytest
 
 from priory import town
 from priory.cli import main
-from priory.errors import PrioryError
+from priory.data.schema import Schema
+from priory.errors import MissingExtra, PrioryError
+from priory.mechanisms.fit import fit
+from priory.release import Release
 
 
 def run(*arguments: object, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
@@ -17,25 +20,43 @@ def run(*arguments: object, capsys: pytest.CaptureFixture[str]) -> tuple[int, st
     return int(ended.value.code or 0), out, err
 
 
-def test_the_demo_shows_the_schema_the_public_marginals_and_a_private_release(
-    capsys: pytest.CaptureFixture[str],
+def test_the_demo_answers_with_intervals_and_leaves_rows_and_a_report(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code, out, err = run("demo", capsys=capsys)
+    code, out, err = run("demo", "--output", tmp_path / "new" / "demo", capsys=capsys)
     assert code == 0
-    assert "Sankt Jürgen" in out
-    assert "employment by owns home" in out
     assert "promise: ε = 1, δ = 1e-09" in out
-    assert "±" in out
-    assert "13 marginals were released" in err
+    [line] = [line.split() for line in out.splitlines() if line.startswith("Sankt Jürgen") and "measured" in line]
+    estimate, low, high = (float(text) for text in line[2:5])
+    # 5,379 of 25,418 live there; noise of a standard deviation of about 30 is never off by 1,000.
+    assert low <= estimate <= high
+    assert abs(estimate - 5_379) < 1_000
+    folder = tmp_path / "new" / "demo"
+    assert len((folder / "klosterwiek-synthetic.csv").read_text(encoding="utf-8").splitlines()) == 10_001
+    assert "What is promised" in (folder / "klosterwiek.html").read_text(encoding="utf-8")
+    assert "priory query" in err
+    assert run("query", folder / "klosterwiek.priory", "sex", capsys=capsys)[0] == 0
 
 
-def test_the_demo_as_json_is_json_and_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, err = run("demo", "--json", capsys=capsys)
-    assert (code, err) == (0, "")
+def test_the_demo_as_json_is_json_and_works_without_the_libraries_that_draw(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(*_: object) -> None:
+        raise MissingExtra("altair", "priory[report]")
+
+    def quick(data: Path, schema: Schema, **_: object) -> Release:
+        return fit(data, schema, epsilon=1, delta="1e-9", mechanism="independent")
+
+    monkeypatch.setattr("priory.cli.demo.fit", quick)
+    monkeypatch.setattr(Release, "report", missing)
+    code, out, err = run("demo", "--json", "--output", tmp_path, capsys=capsys)
+    assert code == 0
+    assert "priory[report]" in err
     found = json.loads(out)
-    assert sum(found["public"]["district"].values()) == 25_000
+    assert found["files"]["report"] is None
+    districts = found["answers"]["How many live in each district?"]
     # Noise of a standard deviation of about 30 on each of 9 counts of 25,418 persons: 2,000 is beyond all chance.
-    assert abs(sum(found["released"]["district"].values()) - 25_418) < 2_000
+    assert abs(sum(districts["estimate"]) - 25_418) < 2_000
 
 
 def test_a_good_schema_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
@@ -81,8 +102,8 @@ def test_ctrl_c_ends_with_130_and_one_line(capsys: pytest.CaptureFixture[str], m
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("priory.cli.demo.open_source", interrupted)
-    code, _, err = run("demo", capsys=capsys)
+    monkeypatch.setattr("priory.data.schema.Schema.load", interrupted)
+    code, _, err = run("schema", "check", town.SCHEMA, capsys=capsys)
     assert (code, err) == (130, "priory: interrupted\n")
 
 
@@ -95,7 +116,7 @@ def test_every_error_has_an_exit_code_of_its_own() -> None:
 def test_the_module_runs_as_a_command_and_survives_a_closed_pipe() -> None:
     version = subprocess.run([sys.executable, "-m", "priory", "--version"], capture_output=True, text=True, check=True)
     assert version.stdout.startswith("priory ")
-    piped = f"{sys.executable} -m priory demo 2>/dev/null | head -n 1"
+    piped = f"{sys.executable} -m priory schema check {town.SCHEMA} 2>/dev/null | head -n 1"
     ended = subprocess.run(["bash", "-c", f"set -o pipefail; {piped}"], capture_output=True, text=True, check=False)  # noqa: S607
     assert "klosterwiek" in ended.stdout.lower()
     assert "Traceback" not in ended.stderr

@@ -2,6 +2,10 @@
 
 import itertools
 import re
+import shlex
+import shutil
+import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -48,19 +52,41 @@ def named(page: Path) -> str:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=named)
-def test_the_python_of_a_page_runs_in_order_and_prints_what_it_says(
+def test_the_python_and_the_commands_of_a_page_run_in_order_and_print_what_it_says(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, object] = {"__name__": "__main__"}
     for block in blocks(page):
-        if block.language != "python":
+        if block.language == "python":
+            # Empty lines in front make a traceback name the line of the page.
+            exec(compile("\n" * (block.line - 1) + block.text, str(page), "exec"), namespace)  # noqa: S102 - our own pages
+            printed = capsys.readouterr().out
+        elif block.language == "sh":
+            printed = commanded(block, page, tmp_path)
+        else:
             continue
-        # Empty lines in front make a traceback name the line of the page.
-        exec(compile("\n" * (block.line - 1) + block.text, str(page), "exec"), namespace)  # noqa: S102 - our own pages
-        printed = capsys.readouterr().out
         if block.output is not None:
             assert printed == block.output, f"{named(page)}, line {block.line}"
+
+
+def commanded(block: Block, page: Path, folder: Path) -> str:
+    """What the commands of a block print; blocks in `bash` are only shown, those in `sh` are run."""
+    if shutil.which("bash") is None:
+        pytest.skip("there is no bash to run commands with")
+    python = shlex.quote(sys.executable)
+    commands = f'priory() {{ {python} -m priory "$@"; }}; python() {{ {python} "$@"; }}; set -eu\n{block.text}'
+    # A process started here has no terminal: it is not to wait for an answer.
+    ended = subprocess.run(
+        ["bash", "-c", commands],  # noqa: S607 - whichever bash the reader has
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert ended.returncode == 0, f"{named(page)}, line {block.line}: {ended.stderr}"
+    return ended.stdout
 
 
 @pytest.mark.parametrize("page", PAGES, ids=named)

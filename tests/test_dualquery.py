@@ -1,5 +1,6 @@
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,12 +10,16 @@ from hypothesis import strategies as st
 from houses import DOMAIN, Rows, curated
 from priory.domain import Domain
 from priory.errors import DomainError, OptionError, ReleaseError
+from priory.estimate.estimator import estimate
+from priory.estimate.loss import CustomLoss
+from priory.estimate.solvers import MirrorDescent
 from priory.factor import Array, Factor
 from priory.mechanisms.data_player import Term, best_record
 from priory.mechanisms.dualquery import DualQuery
 from priory.mechanisms.dualquery_loss import SampleLoss
 from priory.mechanisms.game import SECTION, answers, records_model, rounds_of
 from priory.mechanisms.independent import Independent
+from priory.mechanisms.likelihood import most_likely
 from priory.privacy.budget import Budget
 from priory.privacy.choice import NoisyMax
 from priory.privacy.randomness import Replay
@@ -186,6 +191,51 @@ def test_the_loss_is_the_likelihood_of_the_samples() -> None:
             place = starts[pick.query] + (pick.cell or 0) + pick.is_complement * RANGES.rows
             expected -= both[place] - math.log(np.exp(both - both.max()).sum()) - both.max()
     assert LOSS(marginals)[0] == pytest.approx(expected)
+
+
+def test_a_game_as_long_and_sharp_as_can_be_overflows_nothing() -> None:
+    marginals = tables(0)
+    counts = np.concatenate([np.ravel(q(marginals[q.clique].values)) for q in RANGES])
+    for factor in (30.0, 3000.0):
+        game = [replace(held, sharpness=factor * held.sharpness) for held in LOSS.game]
+        loss = SampleLoss(DOMAIN, RANGES, game, LOSS.total)
+        expected, played = 0.0, np.zeros(RANGES.rows)
+        starts = [0, *itertools.accumulate(q.rows for q in RANGES)]
+        for t, held in enumerate(game[1:], start=1):
+            played += np.concatenate([np.ravel(answers(q, game[t - 1].row, DOMAIN)) for q in RANGES])
+            u = held.sharpness * (LOSS.total * played - t * counts)
+            expected += len(held.picks) * float(np.logaddexp.reduce(np.concatenate([u, -u])))
+            signs = [(1 - 2 * p.is_complement) * u[starts[p.query] + (p.cell or 0)] for p in held.picks]
+            expected -= sum(signs)
+        assert loss.near(counts).value == pytest.approx(expected)
+        assert np.isfinite(loss.near(counts).slope).all()
+
+
+@settings(max_examples=20)
+@given(st.integers(0, 10**6))
+def test_nearby_the_loss_is_below_its_parabola(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    here = np.concatenate([np.ravel(q(tables(seed)[q.clique].values)) for q in RANGES])
+    near, move = LOSS.near(here), 1e-3 * LOSS.total * rng.normal(size=len(here))
+    bent = LOSS.near(here + move).value + LOSS.near(here - move).value - 2 * near.value
+    # A little more than the parabola, as the curvature itself changes on the way.
+    assert bent <= 1.05 * float(near.curvature @ move**2) + 1e-9
+
+
+def test_newtons_model_is_nearly_as_likely_as_that_of_many_steps_of_mirror_descent() -> None:
+    model = most_likely(LOSS, tolerance=1e-3)
+    slow = estimate(
+        [],
+        DOMAIN,
+        total=LOSS.total,
+        loss=CustomLoss.of(DOMAIN, CLIQUES, LOSS),
+        solver=MirrorDescent(tolerance=1e-4),
+        stop="converged",
+    )
+    values = [LOSS({c: found.project(c) for c in CLIQUES})[0] for found in (model, slow)]
+    assert values[0] <= 1.002 * values[1]
+    assert model.diagnostics is not None
+    assert model.diagnostics.has_converged
 
 
 def test_the_true_marginals_explain_the_samples_better_than_uniform_ones() -> None:

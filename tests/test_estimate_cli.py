@@ -1,6 +1,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -47,4 +48,34 @@ def test_what_cannot_be_estimated_is_one_line_and_its_exit_code(house: Path) -> 
     assert priory("estimate", house / "m.csv", *common, "--epsilon", 1, "--marginal", "height").returncode == 5
     assert priory("estimate", house / "no.csv", *common, "--epsilon", 1).returncode == 4
     assert priory("estimate", house / "m.csv", *common, "--epsilon", 1, "--stop", "late").returncode == 2
+    assert not (house / "a.priory").exists()
+
+
+def test_several_files_need_no_schema_and_lead_to_answers_and_rows(house: Path) -> None:
+    (house / "tall.csv").write_text("\ufefftall,value,stddev\nyes,600,5\nno,900,5\n", encoding="utf-8")
+    made = priory("estimate", house / "m.csv", house / "tall.csv", "--epsilon", 1, "-o", house / "a.priory")
+    assert made.returncode == 0, made.stderr
+    release = Release.load(house / "a.priory")
+    assert release.domain.attributes == ("age", "sex", "tall")
+    np.testing.assert_allclose(release.model.project("tall").values, [600, 900], rtol=0.05)
+    assert len(release.sample(20, seed=0)) == 20
+    asked = priory("query", house / "a.priory", "sex", "tall")
+    assert asked.stdout.splitlines()[0].startswith("sex,tall,estimate,low,high")
+
+
+def test_a_public_total_is_kept_in_the_release(house: Path) -> None:
+    made = priory("estimate", house / "m.csv", "--epsilon", 1, "--total", 1400, "-o", house / "a.priory")
+    assert made.returncode == 0, made.stderr
+    release = Release.load(house / "a.priory")
+    assert release.model.total == 1400
+    assert replace(release, sections={}).model.total == 1400
+
+
+def test_files_without_attributes_or_values_are_refused(house: Path) -> None:
+    (house / "none.csv").write_text("value,stddev\n10,1\n")
+    (house / "empty.csv").write_text("age,sex,value,stddev\n1,,10,1\n")
+    for name, told in (("none.csv", "any attribute"), ("empty.csv", "sex")):
+        made = priory("estimate", house / name, "--epsilon", 1, "-o", house / "a.priory")
+        assert made.returncode == 4
+        assert told in made.stderr
     assert not (house / "a.priory").exists()

@@ -2,7 +2,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from hypothesis import given
 
 from houses import DOMAIN, Rows, curated
 from priory.domain import Domain
@@ -21,14 +20,10 @@ from priory.mechanisms.registry import Mechanism
 from priory.model.bases import Uniform
 from priory.model.model import Model
 from priory.privacy.budget import Budget
-from priory.privacy.measurement import Measurement
 from priory.privacy.randomness import Replay
 from priory.queries.query import Query
-from priory.queries.sensitivity import entry_range
 from priory.queries.workload import Workload
 from priory.release import Release
-from priory.release.estimated import in_counts
-from strategies import integer_parts, queries
 
 PAIRS = Workload.marginals(DOMAIN, 2)
 BUDGETS = [Budget.pure(1), Budget.zcdp("1/20", relation="replace-one")]
@@ -108,18 +103,6 @@ def test_mwem_with_a_graphical_model_is_better_than_with_weights_and_both_than_u
         assert release.statement.mechanism == update.name
         found.append(error(recipe.model(release).answers(PAIRS.queries)))
     assert found[1] < found[0] < 0.7
-
-
-@given(queries(of=integer_parts))
-def test_evidence_off_its_lattice_says_the_same(query: Query) -> None:
-    rng = np.random.default_rng(0)
-    measurement = Measurement.of(query, rng.normal(size=query.shape), 3.0)
-    moved = in_counts(measurement)
-    table = rng.random(query.domain.shape)
-    for one, other in ((measurement, moved), (moved, measurement)):
-        misfit = [(m.query(table) - m.values) / m.stddev for m in (one, other)]
-        np.testing.assert_allclose(misfit[0], misfit[1], atol=1e-9)
-    assert max(map(abs, entry_range(moved.query))) <= 1
 
 
 def test_the_public_number_of_rows_is_the_models() -> None:

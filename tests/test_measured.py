@@ -45,10 +45,18 @@ def test_an_empty_cell_is_summed_out(tmp_path: Path) -> None:
 
 
 def test_single_cells_are_measurements_of_their_own(tmp_path: Path) -> None:
-    path = written(tmp_path, "colour,value,stddev\nred,10,3\ngreen,20,3\nrest,5,1\n")
+    path = written(tmp_path, "colour,value,stddev\nred,10,3\ngreen,20,3\ngreen,5,1\n")
     found = read_measurements(path, SCHEMA)
-    assert [m.query.parts for m in found] == [(Point(0),), (Point(1),), (Point(2),)]
+    assert [m.query.parts for m in found] == [(Point(0),), (Point(1),), (Point(1),)]
     assert [m.stddev for m in found] == [3, 3, 1]
+
+
+def test_a_whole_marginal_may_have_a_standard_deviation_for_each_cell(tmp_path: Path) -> None:
+    path = written(tmp_path, "colour,value,stddev\nred,10,3\ngreen,20,2\nrest,5,1\n")
+    [found] = read_measurements(path, SCHEMA)
+    assert found.query.is_marginal
+    assert np.ravel(found.values).tolist() == [10, 20, 5]
+    assert np.ravel(found.stddev).tolist() == [3, 2, 1]
 
 
 @pytest.mark.parametrize(

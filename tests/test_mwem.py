@@ -6,8 +6,10 @@ from hypothesis import strategies as st
 from houses import DOMAIN, Rows, curated
 from priory.domain import Domain
 from priory.errors import DomainError, OptionError, SizeError
+from priory.factor import Factor
 from priory.mechanisms.multiplicative_weights import MultiplicativeWeights, components
 from priory.mechanisms.mwem import MWEM
+from priory.mechanisms.weighted_table import Table
 from priory.model.bases import Uniform
 from priory.model.model import Model
 from priory.privacy.budget import Budget
@@ -17,6 +19,7 @@ from priory.queries.parts import Identity, Prefix
 from priory.queries.query import Query
 from priory.queries.workload import Workload
 from priory.release import Release
+from strategies import integer_parts, queries
 
 PAIRS = Workload.marginals(DOMAIN, 2)
 BUDGETS = [
@@ -60,6 +63,31 @@ def test_tables_for_connected_attributes_give_the_same_model_as_the_full_table(
             models.append(update.model(DOMAIN, measured[:last], 1000.0, models[-1]))
         found.append(update.final(models).project(DOMAIN.attributes).values)
     np.testing.assert_allclose(found[0], found[1], atol=1e-8)
+
+
+@given(queries(of=integer_parts), st.integers(0, 100))
+def test_steps_on_the_cells_a_query_reads_are_steps_on_the_whole_table(query: Query, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    domain = Domain.of({**dict(zip(query.domain, query.domain.shape, strict=True)), "beside": 3})
+    potentials = Factor(domain, rng.normal(size=domain.shape))
+    largest = max(float(np.abs(query.dense()).max()), 1e-300)
+    measurement = Measurement.of(query, rng.integers(-50, 400, query.shape), 1.0)
+    table, moved = Table.of(potentials), np.zeros(query.shape)
+    for _ in range(3):
+        moved += table.step(measurement, 1000.0)
+    expected = 1000 * np.exp(potentials.values) / np.exp(potentials.values).sum()
+    for _ in range(3):
+        answer = query.dense() @ expected.sum(axis=-1).ravel()
+        step = (measurement.values.ravel() - answer) / (2 * 1000 * largest**2 if query.dense().any() else np.inf)
+        expected = expected * np.exp((query.dense().T @ step).reshape(*query.domain.shape, 1))
+        expected *= 1000 / expected.sum()
+    np.testing.assert_allclose(1000 * table.weights / table.mass, expected, rtol=1e-6)
+
+
+def test_answers_far_beyond_the_number_of_rows_overflow_nothing() -> None:
+    far = [Measurement.of(PAIRS.queries[0].row(place), [[value]], 1.0) for place, value in ((3, 10**7), (2, -(10**8)))]
+    model = MultiplicativeWeights().model(DOMAIN, far, 10.0, None)
+    assert model.answer(far[0].query).item() == pytest.approx(10)
 
 
 def test_one_step_is_the_papers_step() -> None:

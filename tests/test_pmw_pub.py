@@ -112,7 +112,7 @@ def test_the_size_of_the_public_table_changes_no_noise() -> None:
     def noises(kind: str) -> list[float]:
         with curated(BUDGET, Rows(DOMAIN, private(kind))) as curator:
             release = PMWPub(public=public(kind), workload=PAIRS, rounds=2).run(curator, BUDGET)
-        return [m.stddev for m in release.measurements]
+        return [float(m.stddev) for m in release.measurements]
 
     assert noises("larger") == noises("smaller")
     # Half of a round's ρ/T measures one count: σ² = 1/2ρ' with ρ' = ρ/4.

@@ -201,3 +201,26 @@ def test_a_fit_upon_public_data_gives_a_model(tmp_path: Path) -> None:
     release = fit(tmp_path / "a.csv", SCHEMA, rho=1, mechanism="prior", public=tmp_path / "a.csv")
     assert release.model is not None
     assert release.model.domain == SCHEMA.domain
+
+
+def test_constraints_leave_weighed_rows_as_they_are_and_their_answers_keep_intervals() -> None:
+    text = """
+priory: 1
+name: pairs
+columns:
+  a: {kind: category, levels: [x, y, z], other: z}
+  b: {kind: category, levels: [x, y, z], other: z}
+constraints:
+  - forbid: {a: [x], b: [z]}
+"""
+    schema = Schema.parse(text)
+    codes = np.random.default_rng(0).integers(0, 3, (4_000, 2))
+    codes = codes[(codes[:, 0] != 0) | (codes[:, 1] != 2)]
+    letters = {name: [*map("xyz".__getitem__, codes[:, i])] for i, name in enumerate("ab")}
+    before = {name: column[:1_500] for name, column in letters.items()}
+    release = fit(letters, schema, epsilon=1, delta=1e-6, mechanism="prior", public=before)
+    # Estimated upon the weighed rows again, the answers would count twice.
+    assert not release.model.potentials
+    answers = release.marginal("a", "b").to_dict()
+    assert answers["estimate"][2] == 0
+    assert all(low < high for i, (low, high) in enumerate(zip(answers["low"], answers["high"], strict=True)) if i != 2)

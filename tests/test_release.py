@@ -148,6 +148,14 @@ def test_any_query_survives_the_file(tmp_path_factory: pytest.TempPathFactory, q
     assert again.stddev == stddev
 
 
+def test_a_noise_scale_for_each_cell_survives_the_file(tmp_path: Path) -> None:
+    query = Query.marginal(DOMAIN, DOMAIN.attributes[:2])
+    stddevs = np.random.default_rng(0).uniform(1, 9, query.shape)
+    Release(DOMAIN, (Measurement.of(query, np.ones(query.shape), stddevs),), a_statement()).save(tmp_path / "a")
+    (again,) = Release.load(tmp_path / "a").measurements
+    np.testing.assert_array_equal(again.stddev, stddevs)
+
+
 def a_statement() -> Statement:
     with curated(HALF) as curator:
         return curator.statement("test")

@@ -20,7 +20,7 @@ from priory.queries.parts import Prefix
 from priory.queries.query import Query
 from problems import DOMAIN, LOOP, TREE, Small, least_squares, small
 
-EXACT: list[Solver] = [Dual(accuracy=1e-6), MirrorDescent(), DualAveraging(), LBFGS()]
+EXACT: list[Solver] = [Dual.exact(), MirrorDescent(), DualAveraging(), LBFGS()]
 
 
 def loss_of(model: Model, task: Small) -> float:
@@ -65,7 +65,7 @@ def test_a_tree_needs_no_fitting_to_recover_potentials() -> None:
 
 
 @pytest.mark.parametrize(
-    "solver", [Dual(accuracy=1e-8), MirrorDescent(tolerance=1e-12), LBFGS()], ids=lambda s: type(s).__name__
+    "solver", [Dual.exact(1e-8), MirrorDescent(tolerance=1e-12), LBFGS()], ids=lambda s: type(s).__name__
 )
 def test_noise_free_measurements_of_a_tree_distribution_are_recovered_exactly(solver: Solver) -> None:
     ab, bc, d = (

@@ -1,19 +1,26 @@
 """Make pictures: those of the documentation, from the embedded data alone."""
 
 import datetime as dt
+import html
 import io
+import re
 import struct
 import zlib
 from pathlib import Path
 from typing import Any
 
 import altair as alt
+import vl_convert
 
 from priory import town
 from priory.data.columns import DAY_ZERO, Moment
 from priory.data.opening import open_source
 from priory.data.schema import Schema
 from priory.data.source import Source
+from priory.mechanisms.fit import fit
+from priory.report import charts
+from priory.report.answered import Answer
+from priory.report.contents import Contents
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 
@@ -22,12 +29,19 @@ FONT = "Liberation Sans"
 INK, QUIET, BAR = "#1f2933", "#66717d", "#2f6f73"
 SHADES = ["#f1f5f5", "#a9cfcd", "#2f6f73", "#12363d"]
 BARS = ("district", "education", "income")
+CARDS = ("district", "born", "education", "income")
 ACROSS, DOWN = "born", "employment"
 INCOMES = {"[0, 1)": "none", "[120000, 250000]": "120 k and more"}
 
 
 def main() -> None:
     """Write every picture."""
+    write_town()
+    write_report_picture()
+
+
+def write_town() -> None:
+    """The public year of the town."""
     schema = Schema.load(town.SCHEMA)
     public = open_source(town.LAST_YEAR, schema)
     IMAGES.mkdir(parents=True, exist_ok=True)
@@ -36,6 +50,69 @@ def main() -> None:
     town_picture(schema, public).save(picture, format="png", scale_factor=2)
     path.write_bytes(packed(picture.getvalue()))
     print(f"wrote {path}")
+
+
+def write_report_picture() -> None:
+    """The first cards of the demo's report, as a browser shows them; the noise differs from run to run."""
+    schema = Schema.load(town.SCHEMA)
+    release = fit(town.THIS_YEAR, schema, epsilon=1, delta="1e-9", mechanism="prior", public=town.LAST_YEAR)
+    path = IMAGES / "report.png"
+    path.write_bytes(packed(vl_convert.svg_to_png(report_svg(Contents.of(release)), scale=1.25)))
+    print(f"wrote {path}")
+
+
+def report_svg(contents: Contents) -> str:
+    """A title and cards in two columns, each with its chart."""
+    found = {answer.places[0].attribute.name: answer for answer in contents.columns}
+    drawn = [(name, charts.column_chart(found[name])) for name in CARDS]
+    drawn += [
+        (_pair_title(answer), charts.pair_chart(_wide(answer))) for answer in contents.pairs if _is_about_work(answer)
+    ][:2]
+    y = [96.0, 96.0]
+    parts = []
+    for number, (title, chart) in enumerate(drawn):
+        side = number % 2
+        card, height = _card(title, chart, x=20 + side * 524, y=y[side])
+        parts.append(card)
+        y[side] += height + 16
+    budget = html.escape(str(contents.statement.budget))
+    heading = (
+        f'<text x="20" y="40" font-size="25" font-weight="bold" fill="{INK}">{html.escape(contents.statement.dataset)}'
+        f'</text><text x="20" y="68" font-size="14.5" fill="{QUIET}">released under differential privacy, {budget}; '
+        f"about {contents.total:,.0f} records; lines are 90 % intervals</text>"
+    )
+    width, height = 1068, max(y) + 6
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" width="{width}" '
+        f'height="{height}" font-family="{FONT}"><rect width="{width}" height="{height}" fill="#f5f7f8"/>'
+        f"{heading}{''.join(parts)}</svg>"
+    )
+
+
+def _card(title: str, chart: Any, *, x: float, y: float) -> tuple[str, float]:  # noqa: ANN401 - altair is untyped here
+    file = io.StringIO()
+    chart.save(file, format="svg")
+    inner = file.getvalue()
+    [height] = re.findall(r'^<svg[^>]* height="([0-9.]+)"', inner)
+    whole = float(height) + 58
+    return (
+        f'<g transform="translate({x},{y})"><rect width="504" height="{whole}" rx="8" fill="white" stroke="#dde3e7"/>'
+        f'<text x="18" y="29" font-size="15.5" font-weight="bold" fill="{INK}">{html.escape(title)}</text>'
+        f'<g transform="translate(18,42)">{inner}</g></g>',
+        whole,
+    )
+
+
+def _is_about_work(answer: Answer) -> bool:
+    return DOWN in (places.attribute.name for places in answer.places)
+
+
+def _wide(answer: Answer) -> Answer:
+    return answer.turned if len(answer.places[0].labels) > len(answer.places[1].labels) else answer
+
+
+def _pair_title(answer: Answer) -> str:
+    return " by ".join(places.attribute.name for places in _wide(answer).places)
 
 
 def town_picture(schema: Schema, public: Source) -> Any:  # noqa: ANN401 - altair is untyped here

@@ -11,6 +11,7 @@ from priory.factor import Factor
 from priory.measure import measure
 from priory.mechanisms.fit import fit
 from priory.mechanisms.fitness import public_fitness
+from priory.mechanisms.forecast import forecast
 from priory.model.bases import Mixture, Product, PublicRows, Uniform
 from priory.model.model import Model
 from priory.model.plan import plan
@@ -24,6 +25,7 @@ from priory.queries.query import Query
 from priory.queries.sensitivity import Relation, Sensitivity, sensitivity
 from priory.queries.workload import Workload
 from priory.release import Release, combine, load
+from priory.release.measured import declared_release, read_measurements
 
 __version__ = "0.1.0"
 
@@ -60,13 +62,16 @@ __all__ = [
     "Uniform",
     "Workload",
     "combine",
+    "declared_release",
     "estimate",
     "explain",
     "fit",
+    "forecast",
     "load",
     "measure",
     "open_source",
     "plan",
     "public_fitness",
+    "read_measurements",
     "sensitivity",
 ]

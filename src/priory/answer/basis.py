@@ -1,23 +1,61 @@
-"""Basis: what answers rest on, and sums of product queries with their intervals."""
+"""Basis: what answers rest on, and answers with all that is known of their errors."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
-from priory.answer.intervals import Interval, Source, intervals, source_of
+from priory.answer.intervals import Interval, Redraws, Source, check_level, interval_of, source_of
 from priory.data.schema import Schema
-from priory.errors import OptionError, SizeError
+from priory.domain import Clique
+from priory.errors import SizeError
 from priory.factor import Array
+from priory.model.bases import Base, Product, PublicRows, Uniform
 from priory.model.model import Model
+from priory.model.plan import plan
 from priory.privacy.measurement import Measurement
 from priory.queries.query import Query
 
 MOST_CELLS = 10_000_000
 _RANK: tuple[Source, ...] = ("measured", "inferred", "prior")
-# Draws of a million cells each would take gigabytes.
-_DRAWN_CELLS = 40_000_000
+# Draws of a million cells each would take gigabytes: then there are fewer of them.
+_DRAWN_CELLS = 20_000_000
+# Redrawn models keep their calibrated tables for the next question up to so many bytes together.
+_KEPT_BYTES = 2**29
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """Answers with what is known of their errors.
+
+    Attributes:
+        estimate: the model's answers.
+        repeats: the same from redrawn noise, one more axis in front; no entries where it cannot be redrawn.
+        hidden: the standard deviation of what redrawing does not show; NaN where nothing is known.
+        source: where the answers come from.
+    """
+
+    estimate: Array
+    repeats: Array
+    hidden: Array
+    source: Source
+
+    @classmethod
+    def summed(cls, parts: Sequence["Drawn"]) -> "Drawn":
+        """Answers added up; what redrawing does not show is taken to err in the same direction."""
+        return cls(
+            np.asarray(sum(part.estimate for part in parts)),
+            np.asarray(sum(part.repeats for part in parts)),
+            np.asarray(sum(part.hidden for part in parts)),
+            max((part.source for part in parts), key=_RANK.index),
+        )
+
+    def interval(self, level: float) -> Interval:
+        """The answers with intervals."""
+        errors = self.repeats - self.estimate if len(self.repeats) else np.zeros((1, *self.estimate.shape))
+        return interval_of(self.estimate, errors, self.hidden, level, self.source)
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,103 +84,143 @@ class Term:
 
 
 @dataclass(frozen=True, eq=False)
+class Redrawing:
+    """The redraws of a model, made when the first answer needs them and kept for the others.
+
+    Attributes:
+        model: the estimate.
+        measurements: what it was estimated from.
+        draws: how often the noise is drawn again.
+    """
+
+    model: Model
+    measurements: Sequence[Measurement]
+    draws: int = 50
+
+    @cached_property
+    def redraws(self) -> Redraws | None:
+        """None where the model does not say how it was estimated, so that nobody can repeat it."""
+        told = self.model.diagnostics
+        if told is None or not (told.schedule or told.stop == "converged"):
+            return None
+        cells = sum(m.query.rows for m in self.measurements)
+        draws = min(self.draws, max(10, _DRAWN_CELLS // max(1, cells)))
+        return Redraws.of(self.model, self.measurements, draws=draws)
+
+    def repeats(self, queries: Sequence[Query]) -> list[Array]:
+        """Answers of each redrawn model to each query; fewer draws are asked where there are very many answers."""
+        redraws = self.redraws
+        if redraws is None:
+            return [np.empty((0, *query.shape)) for query in queries]
+        most = max(10, _DRAWN_CELLS // max(1, sum(query.rows for query in queries)))
+        models = redraws.models[:most]
+        each = [self._asked(model).answers(queries) for model in models]
+        return [np.array([answers[i] for answers in each]) for i in range(len(queries))]
+
+    def _asked(self, model: Model) -> Model:
+        """The model itself, or a copy that takes its tables with it when it goes."""
+        return model if self._bytes * self.draws <= _KEPT_BYTES else replace(model)
+
+    @cached_property
+    def _bytes(self) -> int:
+        return memory_of(self.model)
+
+
+@dataclass(frozen=True, eq=False)
 class Basis:
     """What answers rest on.
 
     Attributes:
         schema: what the codes mean.
-        model: the estimate.
-        measurements: what it was estimated from.
+        redrawing: the model, what it was estimated from, and its redraws.
         level: the share of answers whose interval should hold the truth.
-        draws: how often the noise is drawn again for intervals.
     """
 
     schema: Schema
-    model: Model
-    measurements: Sequence[Measurement]
+    redrawing: Redrawing
     level: float = 0.9
-    draws: int = 50
 
-    def estimates(self, sums: Sequence[Sequence[Term]]) -> list[Array]:
-        """The model's answers to sums of terms."""
-        check_size(sums)
-        answers = iter(self.model.answers([term.query for terms in sums for term in terms]))
-        return [np.asarray(sum(term.laid(next(answers)) for term in terms)) for terms in sums]
+    @property
+    def model(self) -> Model:
+        """The estimate."""
+        return self.redrawing.model
+
+    def drawn(self, terms: Sequence[Term]) -> list[Drawn]:
+        """Answers to each term."""
+        check_level(self.level)
+        check_size(term.query for term in terms)
+        queries = [term.query for term in terms]
+        answers = self.model.answers(queries)
+        repeats = self.redrawing.repeats(queries)
+        return [self._drawn(*each) for each in zip(terms, answers, repeats, strict=True)]
 
     def intervals(self, sums: Sequence[Sequence[Term]]) -> list[Interval]:
-        """The same with intervals.
+        """Answers to sums of terms."""
+        found = iter(self.drawn([term for terms in sums for term in terms]))
+        return [Drawn.summed([next(found) for _ in terms]).interval(self.level) for terms in sums]
 
-        The ends of a sum are the sums of its terms' ends: where there are several they are on the safe side.
+    def _drawn(self, term: Term, answer: Array, repeats: Array) -> Drawn:
+        source = source_of(term.query, self.redrawing.measurements)
+        redraws = self.redrawing.redraws
+        if source == "prior":
+            # No measurement tells how far off it is; redraws would all agree, and look sure.
+            hidden = np.full(answer.shape, np.nan)
+        elif redraws is None:
+            hidden = self._noise_alone(term.query, answer)
+        else:
+            hidden = redraws.hidden(term.query, answer, source)
+        laid = term.laid(answer)
+        again = np.array([term.laid(each) for each in repeats]).reshape(len(repeats), *laid.shape)
+        return Drawn(laid, again, term.laid(hidden), source)
+
+    def _noise_alone(self, query: Query, answer: Array) -> Array:
+        """Where an estimate cannot be repeated: the noise of what was itself measured, and how far the estimate is off.
+
+        The interval then holds the one around the noisy answer, which holds the truth as often as it should. Of other
+        answers nothing is known.
         """
-        check_size(sums)
-        found = iter(self._intervals([term.query for terms in sums for term in terms]))
-        return [_summed([_laid(next(found), term) for term in terms]) for terms in sums]
-
-    def _intervals(self, queries: Sequence[Query]) -> list[Interval]:
-        cells = sum(query.rows for query in queries)
-        draws = max(10, min(self.draws, _DRAWN_CELLS // max(1, cells)))
-        if self.model.diagnostics is None or not self.model.diagnostics.schedule:
-            return self._measured(queries)
-        return intervals(self.model, self.measurements, queries, level=self.level, draws=draws)
-
-    def _measured(self, queries: Sequence[Query]) -> list[Interval]:
-        """Intervals where the estimate cannot be repeated: those of the noise, for what was itself measured.
-
-        An interval around the noisy answer holds the truth as often as it should; it is stretched to the estimate. Of
-        other answers nothing is known: their ends are NaN.
-        """
-        if not 0 < self.level < 1:
-            raise OptionError("level", f"a share between 0 and 1; got {self.level}")
-        found = []
-        for query, answer in zip(queries, self.model.answers(queries), strict=True):
-            same = [m for m in self.measurements if m.query == query]
-            best = min(same, key=lambda m: m.stddev, default=None)
-            source = source_of(query, self.measurements)
-            if best is None:
-                unknown = np.full(answer.shape, np.nan)
-                found.append(Interval(answer, unknown, unknown, source))
-                continue
-            margin = noise_margin(best, self.level)
-            low, high = best.values - margin, best.values + margin
-            found.append(Interval(answer, np.minimum(low, answer), np.maximum(high, answer), source))
-        return found
+        same = [m for m in self.redrawing.measurements if m.query == query]
+        if not same:
+            return np.full(answer.shape, np.nan)
+        best = min(same, key=lambda m: m.variance)
+        return np.asarray((noise_margin(best, self.level) + np.abs(best.values - answer)) / _reach(self.level))
 
 
-def noise_margin(measurement: Measurement, level: float) -> float:
+def noise_margin(measurement: Measurement, level: float) -> Array:
     """How far the noise of a measurement goes, up or down, in all but 1 − `level` of cases."""
+    if measurement.noise is not None and measurement.noise.kind == "laplace":
+        return np.asarray(-math.log(1 - level) / 2**0.5 * measurement.stddev)
+    return np.asarray(_reach(level) * measurement.stddev)
+
+
+def _reach(level: float) -> float:
     from scipy.special import ndtri
 
-    if measurement.noise is not None and measurement.noise.kind == "laplace":
-        return -measurement.stddev / 2**0.5 * math.log(1 - level)
-    return float(ndtri((1 + level) / 2)) * measurement.stddev
+    return float(ndtri((1 + level) / 2))
 
 
-def check_size(sums: Sequence[Sequence[Term]]) -> None:
+def check_size(queries: Iterable[Query]) -> None:
     """Refuse more answers than anybody can read, before any of them is worked out."""
-    cells = sum(term.query.rows for terms in sums for term in terms)
+    asked = list(queries)
+    cells = sum(query.rows for query in asked)
     if cells > MOST_CELLS:
-        cliques = list(dict.fromkeys(term.query.clique for terms in sums for term in terms))[:4]
         raise SizeError(
             f"that is {cells:,} answers, more than {MOST_CELLS:,}; ask for fewer columns at once, or add a where",
             cells=cells,
             limit=MOST_CELLS,
-            cliques=cliques,
+            cliques=list(dict.fromkeys(query.clique for query in asked))[:4],
         )
 
 
-def weakest(sources: Sequence[Source]) -> Source:
-    """Where an answer comes from that is made of several."""
-    return max(sources, key=_RANK.index)
-
-
-def _laid(found: Interval, term: Term) -> Interval:
-    return Interval(term.laid(found.estimate), term.laid(found.low), term.laid(found.high), found.source)
-
-
-def _summed(found: Sequence[Interval]) -> Interval:
-    return Interval(
-        np.asarray(sum(each.estimate for each in found)),
-        np.asarray(sum(each.low for each in found)),
-        np.asarray(sum(each.high for each in found)),
-        weakest([each.source for each in found]),
-    )
+def memory_of(model: Model) -> int:
+    """The bytes that the oracle of a model needs, or the rows it stands on."""
+    base: Base = model
+    cliques: list[Clique] = []
+    while isinstance(base, Model):
+        cliques += base.cliques
+        base = base.base
+    if isinstance(base, PublicRows):
+        return int(base.codes.nbytes + base.shares.nbytes)
+    if isinstance(base, Uniform | Product):
+        return int(plan(model.domain, cliques, memory_in_bytes=2**62).memory_in_bytes)
+    return 0

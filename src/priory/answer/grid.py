@@ -1,14 +1,13 @@
 """Grid: the combinations of values that get an answer each, and the terms that count them."""
 
-import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from priory.answer.basis import Basis, Term
+from priory.answer.basis import Basis, Drawn, Term
 from priory.answer.selection import Selection
 from priory.answer.terms import cells_of
 from priory.answer.where import Box, Where, modelled
@@ -17,24 +16,11 @@ from priory.data.columns import ModelledColumn
 from priory.data.schema import Schema
 from priory.errors import OptionError
 from priory.factor import Array
-from priory.queries.parts import Identity, Matrix, Part, Point, Set
+from priory.queries.parts import Identity, Matrix, Part, Set
 from priory.queries.query import Query
 
 EVERYTHING = ~Selection()
 Names = str | Iterable[str]
-
-
-@dataclass(frozen=True, eq=False)
-class Target:
-    """A column that is not one of the grid's, and what is asked of it.
-
-    Attributes:
-        column: the column.
-        part: how it is read.
-    """
-
-    column: ModelledColumn
-    part: Part
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,51 +69,47 @@ class Grid:
             for column, codes, place in zip(self.columns, self.codes, places, strict=True)
         }
 
-    def terms(self, targets: Sequence[Target | None]) -> list[Term]:
-        """What counts every combination, one term for each box; `targets` has one of each box."""
-        boxes = zip(self.where.boxes, targets, strict=True)
-        return [self._term(box, target, dict.fromkeys(self.names, Identity())) for box, target in boxes]
+    def drawn(self, target: str | None = None) -> list[Drawn]:
+        """How many rows there are of every combination, for each box; with `target`, also of each of its values.
 
-    def term_at(self, place: Sequence[int], targets: Sequence[Target | None]) -> list[Term]:
-        """What counts one combination, given by the places of its codes."""
-        points: dict[str, Part] = {
-            name: Point(int(codes[i])) for name, codes, i in zip(self.names, self.codes, place, strict=True)
-        }
-        return [self._term(box, target, points) for box, target in zip(self.where.boxes, targets, strict=True)]
-
-    def places(self) -> Iterator[tuple[int, ...]]:
-        """The combinations, in the order of the answer."""
-        return itertools.product(*map(range, self.shape))
+        The last axis is that of the target's codes, whatever the condition says of it; it has one entry without one.
+        """
+        terms = [self._term(box, target) for box in self.where.boxes]
+        return [self._kept(found) for found in self.basis.drawn(terms)]
 
     @property
     def size(self) -> int:
         """How many combinations there are."""
         return math.prod(self.shape)
 
-    def kept(self, answers: Array) -> Array:
-        """Of the answers to `terms`, those of the combinations that the condition leaves."""
-        return answers[np.ix_(*self.codes, np.arange(answers.shape[-1]))]
+    def _kept(self, found: Drawn) -> Drawn:
+        """The combinations that the condition leaves, in one axis before that of the target."""
+        places = np.ix_(*self.codes, np.arange(found.estimate.shape[-1]))
+        shape = (self.size, found.estimate.shape[-1])
+        repeats = np.array([each[places] for each in found.repeats])
+        return Drawn(
+            found.estimate[places].reshape(shape),
+            repeats.reshape(len(found.repeats), *shape),
+            found.hidden[places].reshape(shape),
+            found.source,
+        )
 
-    def _term(self, box: Box, target: Target | None, by: dict[str, Part]) -> Term:
+    def _term(self, box: Box, target: str | None) -> Term:
         schema = self.basis.schema
-        parts = dict(by)
+        parts: dict[str, Part] = dict.fromkeys((*self.names, *([] if target is None else [target])), Identity())
         for name, selection in box.items():
-            if name not in by and (target is None or name != target.column.name):
+            if name not in parts:
                 parts.update(part_of(name, selection.weights(modelled(schema, name))))
-        if target is not None:
-            parts[target.column.name] = target.part
         query = Query.product(self.basis.model.domain, parts)
-        return Term(query, self._scale(query, box, by), self.names)
+        return Term(query, self._scale(query, box), self.names)
 
-    def _scale(self, query: Query, box: Box, by: dict[str, Part]) -> Array | float:
+    def _scale(self, query: Query, box: Box) -> Array | float:
         """How much of each combination's bins the box holds."""
         scale = np.ones(())
         for axis, name in enumerate(query.clique):
-            if name in by and name in box:
+            if name in self.names and name in box:
                 weights = box[name].weights(modelled(self.basis.schema, name))
-                part = by[name]
-                held = weights[[part.code]] if isinstance(part, Point) else weights
-                scale = scale * held.reshape([-1 if i == axis else 1 for i in range(len(query.clique))])
+                scale = scale * weights.reshape([-1 if i == axis else 1 for i in range(len(query.clique))])
         return scale
 
 

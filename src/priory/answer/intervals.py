@@ -2,23 +2,31 @@
 
 The answers that the model itself would give get fresh noise of the kind and scale that was measured with, and the
 estimate is repeated; how far the repeated answers lie from the model's says how far the model's lie from the truth. No
-rows are resampled: the target is the table. What stopping shrinks away and redrawing cannot show is added from the
-estimated error of the fit.
+rows are resampled: the target is the table. What redrawing cannot show is added: of measured answers what stopping
+shrinks away, by the estimated error of the fit; of others what the model assumes, by how it predicts measured marginals
+that are left out.
 """
 
+import itertools
+import math
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
 
+from priory.answer.misfit import Misfit
+from priory.answer.possible import known_part, possible
 from priory.errors import OptionError
-from priory.estimate.estimator import refitted
+from priory.estimate.evidence import Evidence
+from priory.estimate.response import Response
 from priory.factor import Array
 from priory.model.model import Model
 from priory.privacy.measurement import Measurement
+from priory.queries.parts import Identity
 from priory.queries.query import Query
 
 Source = Literal["measured", "inferred", "prior"]
@@ -33,9 +41,9 @@ class Interval:
         estimate: the model's answers, of the query's shape.
         low: the lower ends.
         high: the upper ends.
-        source: "measured" where a measurement holds all attributes of the query, "inferred" where measurements tie them
-            together only through others, "prior" where nothing measured speaks of some of them. The intervals of the
-            latter two do not cover what the model assumes.
+        source: "measured" where a measurement holds all attributes of the query; "inferred" where measurements tie them
+            together only through others, and what the model assumes is judged by how it predicts measured marginals
+            left out; "prior" where nothing measured speaks of some of them: the interval holds all that is possible.
     """
 
     estimate: Array
@@ -62,9 +70,11 @@ def intervals(
     draws: int = 50,
     seed: int = 0,
     workers: int | None = None,
-    refit: Refit = refitted,
+    refit: Refit | None = None,
 ) -> list[Interval]:
     """The model's answers with intervals that hold the true ones about `level` of the time.
+
+    To ask the same model more than once, keep its `Redraws`.
 
     Args:
         model: an estimate.
@@ -74,43 +84,129 @@ def intervals(
         draws: how often the noise is drawn again.
         seed: of those draws, which are no release.
         workers: how many at a time; one for each core by default.
-        refit: how an estimate is repeated.
+        refit: how an estimate is repeated; by one step from the model unless told.
 
     Raises:
         OptionError: the level is not between 0 and 1, or there are fewer than 2 draws.
     """
-    if not 0 < level < 1:
-        raise OptionError("level", f"a share between 0 and 1; got {level}")
-    if draws < 2:
-        raise OptionError("draws", f"at least 2; got {draws}")
-    chances = np.random.default_rng(seed).spawn(draws)
-    fitted = model.answers([measurement.query for measurement in measurements])
-
-    def redrawn(rng: np.random.Generator) -> tuple[Array, Array, list[Array]]:
-        again = [_with_noise(m, answer, rng) for m, answer in zip(measurements, fitted, strict=True)]
-        repeat = refit(model, again)
-        added = _joined([m.values - answer for m, answer in zip(again, fitted, strict=True)])
-        moved = _joined(repeat.answers([m.query for m in measurements])) - _joined(fitted)
-        return added, moved, repeat.answers(queries)
-
-    with ThreadPoolExecutor(workers or os.cpu_count()) as pool:
-        repeats = list(pool.map(redrawn, chances))
-    widening = _Widening.of(measurements, fitted, np.array([r[0] for r in repeats]), np.array([r[1] for r in repeats]))
-    found = []
-    for number, (query, answer) in enumerate(zip(queries, model.answers(queries), strict=True)):
-        errors = np.array([repeat[2][number] for repeat in repeats]) - answer
-        source = source_of(query, measurements)
-        stddev = min((m.stddev for m in measurements if m.query == query), default=np.nan)
-        factor = widening(answer / stddev) if np.isfinite(stddev) else np.ones(answer.shape)
-        # Weibull's quantiles are those a further draw falls below with the wanted chance, however few the draws.
-        low, high = np.quantile(errors, [(1 - level) / 2, (1 + level) / 2], axis=0, method="weibull") * factor
-        found.append(Interval(answer, answer - high, answer - low, source))
-    return found
+    check_level(level)
+    redraws = Redraws.of(model, measurements, draws=draws, seed=seed, workers=workers, refit=refit)
+    return redraws.intervals(queries, level=level)
 
 
 @dataclass(frozen=True, eq=False)
-class _Widening:
-    """By how much errors exceed what redrawing shows, for measured answers of each size.
+class Redraws:
+    """A model estimated again and again from redrawn noise.
+
+    Attributes:
+        model: the estimate.
+        measurements: what it was estimated from.
+        models: the estimates from redrawn noise.
+        bias: what redrawing does not show of measured answers.
+        temperature: at which the model responds to its answers.
+    """
+
+    model: Model
+    measurements: tuple[Measurement, ...]
+    models: tuple[Model, ...]
+    bias: "Bias"
+    temperature: float
+
+    @classmethod
+    def of(
+        cls,
+        model: Model,
+        measurements: Sequence[Measurement],
+        *,
+        draws: int = 50,
+        seed: int = 0,
+        workers: int | None = None,
+        refit: Refit | None = None,
+    ) -> "Redraws":
+        """Draw the noise again `draws` times; see `intervals` for the arguments.
+
+        Raises:
+            OptionError: there are fewer than 2 draws.
+        """
+        _check_draws(draws)
+        response = Response.of(model, measurements)
+        added = np.array([_noise(response.evidence, rng) for rng in np.random.default_rng(seed).spawn(draws)])
+        workers = min(workers or os.cpu_count() or 1, draws)
+        repeat = _by_steps(response) if refit is None else _by_refits(response, measurements, refit)
+        with ThreadPoolExecutor(workers) as pool:
+            parts = pool.map(repeat, np.array_split(added, workers))
+        repeats = list(itertools.chain.from_iterable(parts))
+        moved = np.array([answers for _, answers in repeats]) - response.evidence.values
+        bias = Bias.of(response, added, moved)
+        models = tuple(model for model, _ in repeats)
+        return cls(model, tuple(measurements), models, bias, response.temperature)
+
+    def first(self, draws: int) -> "Redraws":
+        """The same with only the first so many draws.
+
+        Raises:
+            OptionError: there are fewer than 2 draws.
+        """
+        _check_draws(draws)
+        return self if draws == len(self.models) else replace(self, models=self.models[:draws])
+
+    @cached_property
+    def misfit(self) -> Misfit:
+        """How far the model is from answers that it was not fitted to."""
+        return Misfit.of(self.model, self.measurements, self.temperature)
+
+    def intervals(self, queries: Sequence[Query], *, level: float = 0.9) -> list[Interval]:
+        """The model's answers with intervals that hold the true ones about `level` of the time.
+
+        Raises:
+            OptionError: the level is not between 0 and 1.
+        """
+        check_level(level)
+        known = {name for measurement in self.measurements for name in measurement.query.clique}
+        parts = [known_part(query, known, self.model.domain) for query in queries]
+        repeats = [model.answers(parts) for model in self.models]
+        found = []
+        for number, (part, answer) in enumerate(zip(parts, self.model.answers(parts), strict=True)):
+            errors = np.array([repeat[number] for repeat in repeats]) - answer
+            source = source_of(part, self.measurements)
+            found.append(interval_of(answer, errors, self.hidden(part, answer, source), level, source))
+        return [
+            interval if part == query else self._possible(query, interval, known)
+            for query, part, interval in zip(queries, parts, found, strict=True)
+        ]
+
+    def _possible(self, query: Query, part: Interval, known: Set[str]) -> Interval:
+        """The interval of a query when only that of its known part can be told."""
+        estimate = self.model.answer(query)
+        low, high = possible(query, part.low, part.high, known)
+        return Interval(estimate, np.minimum(low, estimate), np.maximum(high, estimate), "prior")
+
+    def hidden(self, query: Query, answer: Array, source: Source) -> Array:
+        """The standard deviation of what redrawing does not show."""
+        if source != "measured":
+            return self.misfit(answer)
+        stddev = np.min(
+            [noise_left(query, m) for m in self.measurements if set(query.clique) <= set(m.query.clique)], axis=0
+        )
+        sizes = np.divide(answer, stddev, out=np.zeros(answer.shape), where=stddev > 0)
+        return np.asarray(self.bias(sizes) * stddev)
+
+
+def interval_of(answer: Array, errors: Array, hidden: Array, level: float, source: Source) -> Interval:
+    """The interval of answers that redraws miss by `errors`, and by `hidden` besides."""
+    from scipy.special import ndtri
+
+    # Weibull's quantiles are those a further draw falls below with the wanted chance, however few the draws.
+    low, high = np.quantile(errors, [(1 - level) / 2, (1 + level) / 2], axis=0, method="weibull")
+    more = float(ndtri((1 + level) / 2)) * hidden
+    return Interval(
+        answer, answer - np.hypot(np.maximum(high, 0), more), answer + np.hypot(np.minimum(low, 0), more), source
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Bias:
+    """The error of measured answers that redrawing does not show, for answers of each size.
 
     An answer F_j with leverage h_j = ∂F_j/∂y_j has a mean squared error, in units of its noise, that Stein's formula
     ((y_j − F_j)/σ)² − 1 + 2h_j estimates without bias; redrawing shows only its variance. The two are compared over
@@ -118,38 +214,34 @@ class _Widening:
 
     Attributes:
         edges: the sizes, in standard deviations, between the groups.
-        factors: for each group √(error/variance), at least 1.
+        values: for each group √(error − variance), in standard deviations, rather too large than too small.
     """
 
     edges: Array
-    factors: Array
+    values: Array
 
     @classmethod
-    def of(
-        cls, measurements: Sequence[Measurement], fitted: Sequence[Array], added: Array, moved: Array
-    ) -> "_Widening":
-        """Work them out from the noise that was added in each draw and how the answers moved."""
-        stddevs = _joined([np.full(m.query.shape, m.stddev) for m in measurements])
-        sizes = _joined(fitted) / stddevs
-        misfit = (_joined([m.values for m in measurements]) - _joined(fitted)) / stddevs
+    def of(cls, response: Response, added: Array, moved: Array) -> "Bias":
+        """Work it out from the noise that was added in each draw and how the answers moved."""
+        fitted, stddevs = response.evidence.values, response.evidence.stddevs
+        misfit = (response.measured - fitted) / stddevs
         leverage = np.mean(added * moved, axis=0) / stddevs**2
-        errors = misfit**2 - 1 + 2 * leverage
-        variances = np.mean(moved**2, axis=0) / stddevs**2
+        excess = misfit**2 - 1 + 2 * leverage - np.mean(moved**2, axis=0) / stddevs**2
+        sizes = fitted / stddevs
         edges = _edges(sizes)
         group = np.searchsorted(edges, sizes)
-        factors = np.ones(len(edges) + 1)
-        for number in range(len(factors)):
-            inside = group == number
-            if inside.any() and variances[inside].sum() > 0:
-                factors[number] = np.sqrt(max(1.0, float(errors[inside].sum() / variances[inside].sum())))
-        return cls(edges, factors)
+        numbers = np.maximum(np.bincount(group, minlength=len(edges) + 1), 1)
+        means, squares = (np.bincount(group, excess**power, len(edges) + 1) / numbers for power in (1, 2))
+        # One standard error is added: an interval that is too wide does less harm than one that is too narrow.
+        upper = means + np.sqrt(np.maximum(squares - means**2, 0) / numbers)
+        return cls(edges, np.sqrt(np.maximum(upper, 0.0)))
 
     def __call__(self, sizes: Array) -> Array:
-        """The factor for answers of these sizes."""
-        return self.factors[np.searchsorted(self.edges, sizes)]
+        """The bias of answers of these sizes."""
+        return np.asarray(self.values[np.searchsorted(self.edges, sizes)])
 
 
-def _edges(sizes: Array, least: int = 60) -> Array:
+def _edges(sizes: Array, least: int = 150) -> Array:
     """Those of the usual edges between which there are enough answers to compare."""
     kept: list[float] = []
     for edge in (0.1, 0.3, 1.0, 2.0, 5.0, 20.0):
@@ -159,15 +251,69 @@ def _edges(sizes: Array, least: int = 60) -> Array:
     return np.array(kept)
 
 
+def _by_steps(response: Response) -> Callable[[Array], list[tuple[Model, Array]]]:
+    def repeat(added: Array) -> list[tuple[Model, Array]]:
+        oracle = response.oracle()
+        return [response.moved(oracle, each) for each in added]
+
+    return repeat
+
+
+def _by_refits(
+    response: Response, measurements: Sequence[Measurement], refit: Refit
+) -> Callable[[Array], list[tuple[Model, Array]]]:
+    evidence = response.evidence
+    noises = [measurement.noise for measurement in measurements]
+
+    def repeat(added: Array) -> list[tuple[Model, Array]]:
+        found = []
+        for each in evidence.values + added:
+            again = [
+                Measurement(
+                    query, each[place].reshape(query.shape), evidence.stddevs[place].reshape(query.shape), noise
+                )
+                for query, place, noise in zip(evidence.queries, evidence.places, noises, strict=True)
+            ]
+            model = refit(response.model, again)
+            found.append((model, _joined(model.answers(evidence.queries))))
+        return found
+
+    return repeat
+
+
+def noise_left(query: Query, measurement: Measurement) -> Array:
+    """The standard deviation of a query's answers if they were added up from those of a measured marginal."""
+    if query == measurement.query:
+        return np.broadcast_to(np.asarray(measurement.stddev, dtype=np.float64), query.shape)
+    variances = np.asarray(measurement.variance)
+    for name, size in zip(measurement.query.clique, measurement.query.domain.shape, strict=True):
+        if name not in query.clique:
+            variances = variances * size
+    for part, size in zip(query.parts, query.domain.shape, strict=True):
+        norms = np.ones(size) if isinstance(part, Identity) else np.sum(part.matrix(size).astype(float) ** 2, axis=1)
+        variances = np.multiply.outer(variances, norms)
+    return np.asarray(np.sqrt(variances))
+
+
+def _noise(evidence: Evidence, rng: np.random.Generator) -> Array:
+    """Fresh noise of the kind and scale of each measurement."""
+    drawn = []
+    for kind, place in zip(evidence.kinds, evidence.places, strict=True):
+        stddevs = evidence.stddevs[place]
+        drawn.append(rng.laplace(0, stddevs / 2**0.5) if kind == "laplace" else rng.normal(0, stddevs))
+    return _joined(drawn)
+
+
 def _joined(tables: Sequence[Array]) -> Array:
     return np.concatenate([np.ravel(table) for table in tables]) if tables else np.empty(0)
 
 
-def _with_noise(measurement: Measurement, answer: Array, rng: np.random.Generator) -> Measurement:
-    """The model's answer with fresh noise of the measurement's kind and scale."""
-    kind = "gaussian" if measurement.noise is None else measurement.noise.kind
-    if kind == "laplace":
-        added = rng.laplace(0, measurement.stddev / 2**0.5, answer.shape)
-    else:
-        added = rng.normal(0, measurement.stddev, answer.shape)
-    return Measurement(measurement.query, answer + added, measurement.stddev, measurement.noise)
+def _check_draws(draws: int) -> None:
+    if draws < 2:
+        raise OptionError("draws", f"at least 2; got {draws}")
+
+
+def check_level(level: float) -> None:
+    """Refuse what is no share."""
+    if not (0 < level < 1 and math.isfinite(level)):
+        raise OptionError("level", f"a share between 0 and 1; got {level}")

@@ -1,22 +1,22 @@
-"""Quantiles: the values that shares of the rows lie below, with intervals from those of the shares [Woodruff 1952]."""
+"""Quantiles: the values that shares of the rows lie below, with intervals from those of the counts below them."""
 
 from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
 
-from priory.answer.basis import Basis, weakest
-from priory.answer.grid import Grid, Names, Target
+from priory.answer.basis import Basis, Drawn
+from priory.answer.grid import Grid, Names
 from priory.answer.intervals import Interval
+from priory.answer.ratios import added, below, weighed
 from priory.answer.selection import Selection
-from priory.answer.tables import PRESENT, assembled, below, ordered, selections
+from priory.answer.tables import PRESENT, assembled, ordered, selections
 from priory.answer.terms import cells_at
 from priory.answer.where import Given, Where
 from priory.data.columns import Binned, ModelledColumn
 from priory.data.table import Table
 from priory.errors import OptionError
 from priory.factor import Array
-from priory.queries.parts import Matrix
 
 
 def quantile(basis: Basis, name: str, at: float = 0.5, by: Names = (), where: Given = None) -> Table:
@@ -30,25 +30,34 @@ def quantile(basis: Basis, name: str, at: float = 0.5, by: Names = (), where: Gi
     column = ordered(basis, name)
     grid = Grid.of(basis, by, Where.of(where, basis.schema), name)
     chosen = selections(grid, name, PRESENT)
-    entries = [below(s.weights(column), column) - at * s.weights(column) for s in chosen]
-    curves = basis.intervals(
-        [grid.term_at(place, [Target(column, Matrix(e)) for e in entries]) for place in grid.places()]
-    )
-    everyone = [
-        grid.term_at(place, [Target(column, Matrix(s.weights(column)[None])) for s in chosen])
-        for place in grid.places()
-    ]
-    sizes = [float(size.sum()) for size in basis.estimates(everyone)]
+    cells, weights = grid.drawn(name), [selection.weights(column) for selection in chosen]
+    curve = _curve(cells, weights, at, column.places).interval(basis.level)
+    everyone = weighed(cells, weights, added).estimate[:, 0]
     knots = _knots(column, chosen)
+    # The more rows lie below a value, the smaller the quantile.
     estimate, high, low = (
-        np.array([_crossing(getattr(c, end).ravel(), -at * n, knots) for c, n in zip(curves, sizes, strict=True)])
-        for end in ("estimate", "low", "high")
+        np.array([_crossing(*each, knots) for each in zip(ends, -at * everyone, strict=True)])
+        for ends in (curve.estimate, curve.low, curve.high)
     )
     notes = grid.where.notes(basis.schema)
-    source = weakest([curve.source for curve in curves])
     is_cut = bool(notes) or isinstance(column, Binned)
-    found = Interval(estimate, low, high, "inferred" if is_cut and source == "measured" else source)
-    return assembled(grid.cells(), found, notes=notes, as_cells=partial(cells_at, column))
+    source = "inferred" if is_cut and curve.source == "measured" else curve.source
+    return assembled(
+        grid.cells(), Interval(estimate, low, high, source), notes=notes, as_cells=partial(cells_at, column)
+    )
+
+
+def _curve(cells: Sequence[Drawn], weights: Sequence[Array], at: float, places: int) -> Drawn:
+    """How many rows lie at most in each place, less `at` times all: cells below count 1 − at, the others −at times."""
+    under = weighed(cells, weights, partial(below, places=places))
+    everyone = weighed(cells, weights, added)
+    variance = (1 - 2 * at) * under.hidden**2 + at**2 * everyone.hidden**2
+    return Drawn(
+        under.estimate - at * everyone.estimate,
+        under.repeats - at * everyone.repeats,
+        np.sqrt(np.maximum(variance, 0.0)),
+        under.source,
+    )
 
 
 def _knots(column: ModelledColumn, chosen: Sequence[Selection]) -> tuple[Array, Array]:

@@ -7,33 +7,30 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from priory.answer.basis import Basis, Term
-from priory.answer.grid import EVERYTHING, Grid, Names, Target
+from priory.answer.basis import Basis, Drawn, Term
+from priory.answer.grid import EVERYTHING, Grid, Names
 from priory.answer.intervals import Interval, Source
+from priory.answer.ratios import Weights, added, below, ratios, weighed
 from priory.answer.selection import Selection, is_numeric
 from priory.answer.terms import cells_of, means_at, upper_ends
 from priory.answer.where import Given, Where, modelled
 from priory.data.cells import Cells
 from priory.data.columns import Boolean, Category, ModelledColumn, Moment
 from priory.data.table import Table
-from priory.errors import OptionError, SizeError
+from priory.errors import OptionError
 from priory.factor import Array
-from priory.queries.parts import Identity, Matrix, Part, Prefix, Total
+from priory.queries.parts import Identity, Part, Prefix, Total
 from priory.queries.query import Query
 from priory.queries.workload import Workload
 
-# Ratios are worked out one group at a time, each with a matrix over the values of what is asked about.
-MOST_ENTRIES = 50_000_000
 PRESENT = Selection(EVERYTHING.spans)
-Entries = Callable[[Selection], Array]
 
 
 def marginal(basis: Basis, names: Names, where: Given = None) -> Table:
     """How many rows there are of each combination of the columns' values."""
     grid = Grid.of(basis, names, Where.of(where, basis.schema))
-    terms = grid.terms([None] * len(grid.where.boxes))
-    [found] = basis.intervals([terms])
-    return _table(grid, grid.cells(), _kept(grid, found), least=0.0)
+    found = Drawn.summed(grid.drawn()).interval(basis.level)
+    return _table(grid, grid.cells(), found, least=0.0)
 
 
 def total(basis: Basis, name: str, by: Names = (), where: Given = None) -> Table:
@@ -42,16 +39,18 @@ def total(basis: Basis, name: str, by: Names = (), where: Given = None) -> Table
     if isinstance(column, Moment):
         raise OptionError("column", f"{name!r} is a {column.kind}: dates cannot be added up; ask for their mean")
     grid = Grid.of(basis, by, Where.of(where, basis.schema), name)
-    terms = grid.terms([_target(column, s.sums(column)[None, :]) for s in selections(grid, name, PRESENT)])
-    [found] = basis.intervals([terms])
-    return _table(grid, grid.cells(), _kept(grid, found), is_cut=_is_coarse(column))
+    values = [selection.sums(column) for selection in selections(grid, name, PRESENT)]
+    found = weighed(grid.drawn(name), values, added).interval(basis.level)
+    return _table(grid, grid.cells(), found, is_cut=_is_coarse(column))
 
 
 def mean(basis: Basis, name: str, by: Names = (), where: Given = None) -> Table:
     """The mean of a column over the rows of each group where it is not missing."""
     column = _numeric(basis, name, "a mean")
     grid = Grid.of(basis, by, Where.of(where, basis.schema), name)
-    found = _ratios(grid, column, lambda selection: selection.sums(column)[None, :], PRESENT)
+    chosen = selections(grid, name, PRESENT)
+    weights = [Weights(s.sums(column), s.weights(column)) for s in chosen]
+    found = ratios(grid.drawn(name), weights, added).interval(basis.level)
     return _table(grid, grid.cells(), found, is_cut=_is_coarse(column), as_cells=partial(means_at, column))
 
 
@@ -59,8 +58,9 @@ def share(basis: Basis, name: str, given: Names = (), where: Given = None) -> Ta
     """The conditional distribution of a column: which share of each group's rows has each of its values."""
     column = modelled(basis.schema, name, "column")
     grid = Grid.of(basis, given, Where.of(where, basis.schema), name)
-    kept = np.flatnonzero(sum(s.weights(column) for s in selections(grid, name, EVERYTHING)))
-    found = _ratios(grid, column, lambda s: np.diag(s.weights(column))[kept], EVERYTHING, rows=len(kept))
+    weights = [Weights.alike(s.weights(column)) for s in selections(grid, name, EVERYTHING)]
+    kept = np.flatnonzero(sum(each.under for each in weights))
+    found = ratios(grid.drawn(name), weights, lambda cells: cells[..., kept]).interval(basis.level)
     cells = {**grid.cells(len(kept)), name: cells_of(column, np.tile(kept, grid.size))}
     return _table(grid, cells, found, least=0.0, most=1.0)
 
@@ -69,9 +69,11 @@ def cdf(basis: Basis, name: str, by: Names = (), where: Given = None) -> Table:
     """Which share of each group's rows has at most each value of an ordered column; missing values are left out."""
     column = ordered(basis, name)
     grid = Grid.of(basis, by, Where.of(where, basis.schema), name)
-    found = _ratios(grid, column, lambda s: below(s.weights(column), column), PRESENT, rows=column.places)
+    weights = [Weights.alike(s.weights(column)) for s in selections(grid, name, PRESENT)]
+    places = column.places
+    found = ratios(grid.drawn(name), weights, lambda cells: below(cells, places)).interval(basis.level)
     ends = upper_ends(column)
-    cells = {**grid.cells(column.places), name: Cells(np.tile(ends.values, grid.size), spelling=ends.spelling)}
+    cells = {**grid.cells(places), name: Cells(np.tile(ends.values, grid.size), spelling=ends.spelling)}
     return _table(grid, cells, found, least=0.0, most=1.0)
 
 
@@ -123,61 +125,6 @@ def _is_coarse(column: ModelledColumn) -> bool:
 def selections(grid: Grid, name: str, allowed: Selection) -> list[Selection]:
     """What each box of the condition selects of a column, of what is allowed."""
     return [box.get(name, EVERYTHING) & allowed for box in grid.where.boxes]
-
-
-def below(weights: Array, column: ModelledColumn) -> Array:
-    """Rows that add up the weights of all places up to each."""
-    entries = np.zeros((column.places, column.size))
-    entries[:, : column.places] = np.tri(column.places) * weights[: column.places]
-    return entries
-
-
-def _ratios(grid: Grid, column: ModelledColumn, entries: Entries, allowed: Selection, rows: int = 1) -> Interval:
-    """Sums over each group by `entries` of what is selected, divided by how much of it there is.
-
-    With r = a/b the answer, a − rb is a sum of product queries that the model answers with 0; how far the truth of it
-    may lie from 0, divided by b, is how far that of r may lie from r (to first order).
-    """
-    if grid.size * rows * column.size > MOST_ENTRIES:
-        raise SizeError(
-            f"{grid.size:,} groups by {rows:,} values of {column.name!r} are too many for shares and means; "
-            "ask for fewer groups, add a where, or ask for a marginal",
-            cells=grid.size * rows * column.size,
-            limit=MOST_ENTRIES,
-        )
-    chosen = selections(grid, column.name, allowed)
-    tops = [entries(selection) for selection in chosen]
-    unders = [selection.weights(column) for selection in chosen]
-    ratios, size = _estimates(grid, column, tops, unders)
-    ends = grid.basis.intervals(
-        [
-            grid.term_at(
-                place, [_target(column, top - ratios[place][:, None] * w) for top, w in zip(tops, unders, strict=True)]
-            )
-            for place in grid.places()
-        ]
-    )
-    low, high = (np.stack([np.ravel(getattr(e, end)) for e in ends]).reshape(ratios.shape) for end in ("low", "high"))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return Interval(ratios, ratios + low / size, ratios + high / size, ends[0].source)
-
-
-def _estimates(grid: Grid, column: ModelledColumn, tops: list[Array], unders: list[Array]) -> tuple[Array, Array]:
-    over = grid.terms([_target(column, top) for top in tops])
-    under = grid.terms([_target(column, w[None, :]) for w in unders])
-    a, b = (grid.kept(values) for values in grid.basis.estimates([over, under]))
-    # Less than a millionth of a row is nobody.
-    some = b > 1e-6
-    ratios = np.divide(a, b, out=np.full(np.broadcast_shapes(a.shape, b.shape), np.nan), where=some)
-    return ratios, np.where(some, b, np.nan)
-
-
-def _target(column: ModelledColumn, entries: Array) -> Target:
-    return Target(column, Matrix(np.nan_to_num(entries)))
-
-
-def _kept(grid: Grid, found: Interval) -> Interval:
-    return Interval(grid.kept(found.estimate), grid.kept(found.low), grid.kept(found.high), found.source)
 
 
 def _flat(found: Interval) -> Interval:

@@ -12,13 +12,17 @@ from priory.audit.findings import Effort, Finding
 from priory.audit.primitives import clopper_pearson
 from priory.domain import Clique, Domain
 from priory.factor import Factor
-from priory.mechanisms.registry import MECHANISMS, Registered
+from priory.mechanisms.dualquery import DualQuery
+from priory.mechanisms.game import answers, rounds_of
+from priory.mechanisms.registry import MECHANISMS, Mechanism, Registered
+from priory.mechanisms.total import released_total
 from priory.privacy.accounting import epsilon_at
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
 from priory.privacy.ledger import Ledger
 from priory.privacy.measurement import Measurement
 from priory.privacy.noise import Integers, Laplace
+from priory.queries.workload import Workload
 from priory.release import Release
 
 # Events of about this probability may be missed by an (ε, δ) promise; the attack allows for it.
@@ -65,24 +69,47 @@ def attacked(entry: Registered, budget: Budget, fits: int) -> tuple[float, float
     without = np.array([[0, 0]] * 5, dtype=np.int64)
     with_row = np.concatenate([without, [[1, 1]]])
     sources = [Codes(domain, rows) for rows in (with_row, without)]
+    recipe = entry.build(domain)
     evidence = [
-        np.array([_evidence(_fitted(entry, budget, source), sources) for _ in range(fits)]) for source in sources
+        np.array([_evidence(recipe, _fitted(recipe, budget, source), sources) for _ in range(fits)])
+        for source in sources
     ]
     delta = Fraction(0) if budget.is_pure else DELTA
     claim = float(budget.amount if budget.is_pure else epsilon_at(budget.amount, delta))
     return _best_bound(evidence[0], evidence[1], float(delta)), claim
 
 
-def _fitted(entry: Registered, budget: Budget, source: Codes) -> Release:
+def _fitted(recipe: Mechanism, budget: Budget, source: Codes) -> Release:
     with Ledger.in_memory(budget).reserve(budget, "audit") as reservation:
-        return entry.build(source.domain).run(Curator(reservation, source), budget)
+        return recipe.run(Curator(reservation, source), budget)
 
 
-def _evidence(release: Release, sources: Sequence[Codes]) -> float:
-    """The log-likelihood ratio of the two tables, given the measurements."""
-    return sum(
+def _evidence(recipe: Mechanism, release: Release, sources: Sequence[Codes]) -> float:
+    """The log-likelihood ratio of the two tables, given the measurements and what DualQuery sampled."""
+    measured = sum(
         _likelihood(m, *(m.query(s.count([m.query.clique])[0].values) for s in sources)) for m in release.measurements
     )
+    if not isinstance(recipe, DualQuery):
+        return measured
+    one, other = (_sampled(recipe.workload, release, source) for source in sources)
+    return measured + one - other
+
+
+def _sampled(workload: Workload, release: Release, source: Codes) -> float:
+    """The log-likelihood of DualQuery's samples: chances are as exp(sharpness·payoff), complements after the others."""
+    total = released_total(release.measurements)
+    truth = np.concatenate([query(source.count([query.clique])[0].values).ravel() for query in workload])
+    starts = np.cumsum([0, *(query.rows for query in workload)])
+    first, *game = rounds_of(release)
+    played, row, found = np.zeros(workload.rows), first.row, 0.0
+    for t, held in enumerate(game, start=1):
+        played += np.concatenate([np.ravel(answers(query, row, source.domain)) for query in workload])
+        plain = total * played - t * truth
+        payoffs = held.sharpness * np.concatenate([plain, -plain - t * (len(source.rows) - total)])
+        places = [starts[p.query] + (p.cell or 0) + p.is_complement * workload.rows for p in held.picks]
+        found += float(payoffs[places].sum()) - len(places) * float(np.logaddexp.reduce(payoffs))
+        row = held.row
+    return found
 
 
 def _likelihood(measurement: Measurement, one: Integers, other: Integers) -> float:

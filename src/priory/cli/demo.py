@@ -1,87 +1,123 @@
-"""Demo: the main job on the embedded town."""
+"""Demo: the main job on the embedded town, from a private register to answers, synthetic rows and a report."""
 
-from rich.table import Table as RichTable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from priory import town
-from priory.cli.output import AsJson, say, show, write, write_json
-from priory.data.opening import open_source
+from priory.cli.output import AsJson, say, write, write_json
 from priory.data.schema import Schema
-from priory.factor import Factor
+from priory.data.table import Table
+from priory.errors import DataError, MissingExtra
 from priory.mechanisms.fit import fit
-from priory.privacy.measurement import Measurement
-from priory.queries.parts import Numbers
 from priory.release import Release
 
-EPSILON, DELTA = 1, "1e-9"
-SHOWN = ("district", "education", "income")
-CROSSED = ("employment", "owns home")
-BAR = 30
-# Nine times in ten, Gaussian noise is within this many standard deviations.
-NINETY_PERCENT = 1.645
+EPSILON, DELTA, MECHANISM = 1, "1e-9", "prior"
+ROWS, SEED = 10_000, 7
+FOLDER = Path("priory-demo")
+QUESTIONS = ("How many live in each district?", "What do people earn, by education?", "Who smokes, by sex?")
 
 
-def demo(*, as_json: AsJson = False) -> None:
-    """Show the embedded town: its schema, its public register of last year, and a private release of this year's."""
-    schema = Schema.load(town.SCHEMA)
-    # One row a person, as in the release; the key of a public table need not be secret.
-    public = open_source(town.LAST_YEAR, schema, unit=schema.person, key=bytes(32))
-    one_way = {marginal.domain.attributes[0]: marginal for marginal in public.count([(name,) for name in SHOWN])}
-    [two_way] = public.count([CROSSED])
+@dataclass(frozen=True)
+class Files:
+    """What the demo leaves behind.
+
+    Attributes:
+        release: the release.
+        rows: synthetic rows.
+        report: the page to look at; None where the libraries that draw are missing.
+    """
+
+    release: Path
+    rows: Path
+    report: Path | None
+
+
+def demo(
+    *,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write to.")] = FOLDER,
+    as_json: AsJson = False,
+) -> None:
+    """Release the embedded town: fit its private register upon the public one, answer, sample, and draw a report."""
+    _make(output)
     if not as_json:
-        say("Klosterwiek is a made-up town. Last year's register is public, this year's is private.\n")
-        write(str(schema))
-        show(_crossed(schema, two_way))
-        say("\nNow a release of this year's register, in which no person can be told to be there or not.\n")
-    release = fit(
-        town.THIS_YEAR, schema, epsilon=EPSILON, delta=DELTA, mechanism="independent", unit=schema.person, max_rows=1
-    )
+        say("Klosterwiek is a made-up town. Last year's register is public; this year's is to be treated as private.\n")
+        say(
+            f"1. Fit this year's register with ε = {EPSILON}, δ = {DELTA}, starting from last year's. A few seconds …\n"
+        )
+    schema = Schema.load(town.SCHEMA)
+    release = fit(town.THIS_YEAR, schema, epsilon=EPSILON, delta=DELTA, mechanism=MECHANISM, public=town.LAST_YEAR)
+    if not as_json:
+        write(str(release.statement))
+        say("\n2. Ask it. Nine intervals in ten should hold the true figure.")
+    answers = _answers(release)
+    if not as_json:
+        for question, answer in zip(QUESTIONS, answers, strict=True):
+            write(f"\n{question}\n{answer}")
+        say(f"\n3. Draw {ROWS:,} synthetic rows, and a report. A few seconds more …")
+    sample = release.sample(ROWS, seed=SEED)
+    files = _written(release, sample, output)
     if as_json:
-        write_json(_as_json(schema, one_way, release))
+        write_json(_described(release, answers, files))
         return
-    write(str(release.statement))
-    for name in SHOWN:
-        show(_bars(schema, name, one_way[name], _measured(release, name)))
-    say(f"\n{len(release.measurements)} marginals were released. Run it again: the noise, and so the figures, differ.")
+    write(f"\n{sample.head(5)}")
+    say(_ending(files))
 
 
-def _as_json(schema: Schema, public: dict[str, Factor], release: Release) -> dict[str, object]:
+def _answers(release: Release) -> list[Table]:
+    return [
+        release.marginal("district"),
+        release.mean("income", by="education"),
+        release.share("smoker", given="sex"),
+    ]
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DataError(f"{folder} cannot be made: {error.strerror or error}") from None
+
+
+def _written(release: Release, sample: Table, folder: Path) -> Files:
+    """The files, in place of those of an earlier run."""
+    files = Files(folder / "klosterwiek.priory", folder / "klosterwiek-synthetic.csv", folder / "klosterwiek.html")
+    release.save(files.release)
+    sample.write_csv(files.rows)
+    try:
+        release.report(folder / "klosterwiek.html")
+    except MissingExtra as missing:
+        say(f"No report: {missing}")
+        return Files(files.release, files.rows, None)
+    return files
+
+
+def _described(release: Release, answers: list[Table], files: Files) -> dict[str, object]:
     return {
-        "schema": schema.name,
-        "public": {name: _labelled(schema, name, marginal.values) for name, marginal in public.items()},
-        "released": {name: _labelled(schema, name, _measured(release, name).values) for name in public},
         "statement": list(release.statement.lines),
+        "answers": {question: answer.to_dict() for question, answer in zip(QUESTIONS, answers, strict=True)},
+        "files": {
+            "release": str(files.release),
+            "rows": str(files.rows),
+            "report": None if files.report is None else str(files.report),
+        },
     }
 
 
-def _measured(release: Release, name: str) -> Measurement:
-    return next(found for found in release.measurements if found.query.clique == (name,))
-
-
-def _labelled(schema: Schema, name: str, counts: Numbers) -> dict[str, int]:
-    return dict(zip(_labels(schema, name), counts.tolist(), strict=True))
-
-
-def _labels(schema: Schema, name: str) -> tuple[str, ...]:
-    return next(column.labels for column in schema.modelled if column.name == name)
-
-
-def _bars(schema: Schema, name: str, public: Factor, released: Measurement) -> RichTable:
-    table = RichTable(title=f"\n{name}", title_justify="left", box=None, pad_edge=False)
-    for heading, side in (("", "left"), ("2024, public", "right"), ("2025, released", "right"), ("", "left")):
-        table.add_column(heading, justify="right" if side == "right" else "left")
-    before, after = _labelled(schema, name, public.values), _labelled(schema, name, released.values)
-    most = max(1, *after.values())
-    for label, count in after.items():
-        margin = f"{count:,} ± {NINETY_PERCENT * released.stddev:.0f}"
-        table.add_row(label, f"{before[label]:,}", margin, "█" * round(BAR * max(count, 0) / most))
-    return table
-
-
-def _crossed(schema: Schema, marginal: Factor) -> RichTable:
-    rows, columns = marginal.domain.attributes
-    table = RichTable(title=f"\n{rows} by {columns}, 2024, public", title_justify="left", box=None, pad_edge=False)
-    for heading in ("", *_labels(schema, columns)):
-        table.add_column(heading, justify="right" if heading else "left")
-    for label, counts in zip(_labels(schema, rows), marginal.values.tolist(), strict=True):
-        table.add_row(label, *(f"{count:,}" for count in counts))
-    return table
+def _ending(files: Files) -> str:
+    report = [f"  {files.report}   the report: open it in a browser"] if files.report is not None else []
+    return "\n".join(
+        [
+            "\nWritten:",
+            *report,
+            f"  {files.rows}   {ROWS:,} synthetic rows",
+            f"  {files.release}   the release: measurements, model and statement, nothing private",
+            "\nTry next:",
+            f'  priory query {files.release} employment sex --where "born < 2000-01-01"',
+            f"  priory sample {files.release} -n 5 --where \"district = 'Hafen'\"",
+            f"  priory explain --epsilon {EPSILON} --delta {DELTA}",
+            "\nRun it again: the noise, and so the figures, differ.",
+        ]
+    )

@@ -13,17 +13,17 @@ from priory.cli.privacy import Delta, Epsilon, RelationName, Rho, check_output
 from priory.data.schema import Schema
 from priory.errors import OptionError
 from priory.privacy.budget import Budget
-from priory.privacy.statement import Statement
 from priory.queries.sensitivity import Relation
-from priory.release import Release
-from priory.release.measured import read_measurements
+from priory.release.measured import declared_release, read_measurements, schema_of_measurements
 
 
 def estimate(
-    measurements: Annotated[Path, typer.Argument(help="A CSV of cells: attributes, value and stddev.")],
-    schema: Annotated[Path, typer.Option(help="The schema whose labels name the cells.")],
+    measurements: Annotated[list[Path], typer.Argument(help="CSV files of cells: attributes, value and stddev.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The release file to write.")],
     *,
+    schema: Annotated[
+        Path | None, typer.Option(help="The schema whose labels name the cells; without one, those of the files.")
+    ] = None,
     epsilon: Epsilon = None,
     delta: Delta = None,
     rho: Rho = None,
@@ -36,28 +36,18 @@ def estimate(
     as_json: AsJson = False,
 ) -> None:
     """Make a release of noisy counts that you measured elsewhere; the budget is what you say they cost."""
-    import priory
-    from priory.estimate.estimator import estimate as fitted
-
     check_output(output)
     if stop not in ("fission", "converged"):
         raise OptionError("--stop", f"fission or converged; got {stop!r}")
-    described = Schema.load(schema)
-    cliques = [described.domain.checked(names.split(",")) for names in marginal or ()]
     budget = Budget.of(epsilon=epsilon, delta=delta, rho=rho, relation=relation)
-    measured = read_measurements(measurements, described)
-    model = fitted(measured, described.domain, total=total, stop="fission" if stop == "fission" else "converged")
-    statement = Statement(
-        mechanism="measured elsewhere, as declared by whoever measured",
-        budget=budget,
-        spent=budget.amount,
-        unit="a row",
-        dataset=described.name,
-        ledger="memory",
-        is_private=True,
-        version=priory.__version__,
+    described = schema_of_measurements(measurements, name=output.stem) if schema is None else Schema.load(schema)
+    cliques = [described.domain.checked(names.split(",")) for names in marginal or ()]
+    measured = [m for path in measurements for m in read_measurements(path, described)]
+    release = declared_release(
+        measured, described, budget, total=total, stop="fission" if stop == "fission" else "converged"
     )
-    Release(described.domain, measured, statement, described).save(output)
+    release.save(output)
+    model = release.model
     reason = model.diagnostics.reason if model.diagnostics else ""
     if as_json:
         write_json(
@@ -79,5 +69,5 @@ def estimate(
             [*cell, f"{value:.3f}"] for cell, value in zip(cells, model.project(clique).values.ravel(), strict=True)
         )
     if not cliques:
-        write(str(statement))
+        write(str(release.statement))
     say(f"{len(measured)} measurements, about {model.total:,.0f} rows. {reason} Wrote {output}.")

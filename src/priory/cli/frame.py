@@ -65,7 +65,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     except typer.TyperException as error:
         # Without arguments Typer shows the help, and has nothing more to say.
         if str(error):
-            _complain(f"{str(error).rstrip('.?')}; see priory --help", "UsageError", as_json="--json" in arguments)
+            _complain(_usage(error, arguments), "UsageError", as_json="--json" in arguments)
         sys.exit(2)
     except (KeyboardInterrupt, typer.Abort):
         _complain("interrupted", "Interrupted", as_json="--json" in arguments)
@@ -78,6 +78,16 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         # Typer catches most of these itself, and returns their code in silence.
         _complain("interrupted", "Interrupted", as_json="--json" in arguments)
     sys.exit(ended if isinstance(ended, int) else 0)
+
+
+def _usage(error: typer.TyperException, arguments: list[str]) -> str:
+    """What Typer has to say, with the option it speaks of or the nearest there is."""
+    said = error.format_message() if hasattr(error, "format_message") else str(error)
+    near = getattr(error, "possibilities", None)
+    if near:
+        said = f"{error}; did you mean {near[0]}"
+    spent = ". Nothing was spent" if arguments[:1] == ["fit"] else ""
+    return f"{said.rstrip('.?')}; see priory --help{spent}"
 
 
 def _complain(message: str, kind: str, *, as_json: bool) -> None:

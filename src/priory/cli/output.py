@@ -20,8 +20,8 @@ def say(text: str) -> None:
 
 
 def show(renderable: object) -> None:
-    """Print a result for people, as wide as their terminal."""
-    Console(highlight=False).print(renderable, markup=False)
+    """Print a result for people, as wide as their terminal; wide enough for any of ours where there is none."""
+    Console(highlight=False, width=None if sys.stdout.isatty() else 160).print(renderable, markup=False)
 
 
 def write(text: str) -> None:

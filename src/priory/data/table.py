@@ -4,6 +4,7 @@ import html
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -300,6 +301,7 @@ def _csv_texts(cells: Cells) -> list[str]:
     return ["" if is_null else text for text, is_null in zip(texts, cells.null.tolist(), strict=True)]
 
 
+@lru_cache(maxsize=65536)
 def _quoted(text: str) -> str:
     """A CSV field, in quotes where a reader would otherwise see something else."""
     if text and text == text.strip() and not any(letter in text for letter in ',"\r\n'):

@@ -9,7 +9,7 @@ from where the last one ended (Bregman iterations [Osher et al. 2005]): strong d
 noisy ones are, and in the end the loss itself is minimised.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -20,9 +20,15 @@ from priory.estimate.loss import L1, L2
 from priory.estimate.problem import GOING, MET, Problem, State, Status, fall
 from priory.factor import Array
 
-_WARMING = 8
+_WARMING = 4
+# A loss that falls more slowly than by this share of the last step is taken to fall so.
+_SLOWEST = 0.9
 # A mean squared misfit, in units of the noise, above which fine steps would be wasted.
 _FAR = 4.0
+# What is left to explain is met to this share of what the fit's own degrees of freedom are.
+_UNEXPLAINED = 0.01
+# Iterations of L-BFGS before the preconditioner is made anew.
+_BURST = 40
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,20 +52,25 @@ class Dual:
 
     Attributes:
         cooling: by how much each step divides the temperature.
-        accuracy: how exactly a step is solved: the squared norm of its gradient, in preconditioned units, relative to
-            the square root of the number of answers.
+        accuracy: how exactly a step is solved: the squared norm of its gradient, in standard deviations of the noise,
+            relative to the degrees of freedom that the fit takes up.
         iterations: how many steps it may take.
         inner: how many iterations of L-BFGS a step may take.
         hard: a step that took more calls than this is not followed by a colder one.
-        tolerance: the relative fall of the loss below which it has converged.
+        tolerance: the relative fall of the loss still to come below which it has converged.
     """
 
     cooling: float = 10**0.5
-    accuracy: float = 0.02
+    accuracy: float = 0.05
     iterations: int = 60
-    inner: int = 200
-    hard: int = 60
-    tolerance: float = 1e-6
+    inner: int = 20
+    hard: int = 18
+    tolerance: float = 4e-5
+
+    @classmethod
+    def exact(cls, accuracy: float = 1e-6) -> "Dual":
+        """Settings for the least loss itself, where every step must be solved well."""
+        return cls(accuracy=accuracy, inner=200, hard=150)
 
     def init(self, problem: Problem, start: Array | None = None) -> State:
         """The first guess; `start` holds multipliers, not potentials."""
@@ -93,7 +104,7 @@ class Dual:
         """λ of the next step: the first moves no multiplier by much more than 1, and far off λ falls faster."""
         carry: Multipliers = state.carry
         evidence = evidence_of(problem)
-        misfit = (evidence.predicted(state.marginals) - evidence.values) / evidence.stddevs
+        misfit = evidence.excess(state.marginals)
         if np.isinf(carry.temperature):
             return float(np.max(np.abs(misfit) / evidence.stddevs, initial=1e-12))
         if carry.calls > self.hard:
@@ -105,11 +116,36 @@ class Dual:
         if state.value < MET:
             return Status("converged", "The measurements are met exactly.")
         # The first steps from a warm start are taken at temperatures too high to move: they say nothing.
-        if state.iteration >= _WARMING and max(state.falls[-2:]) < self.tolerance:
-            return Status("converged", f"The loss fell by less than {self.tolerance:g} of itself in two steps.")
+        if state.iteration >= _WARMING and _fall_to_come(state.falls) < self.tolerance:
+            return Status("converged", f"The loss will not fall by more than {self.tolerance:g} of itself.")
         if state.iteration >= self.iterations:
             return Status("gave up", f"The loss was still falling after {self.iterations} steps.")
         return GOING
+
+
+def interpolated(problem: Problem, start: State, end: State, share: float) -> State:
+    """The state at multipliers a share of the way from `start` to `end`."""
+    first, last = (state.carry.alpha for state in (start, end))
+    alpha = first + share * (last - first)
+    theta = evidence_of(problem).adjoint(alpha)
+    marginals = problem.marginals(theta)
+    return replace(
+        end,
+        theta=theta,
+        marginals=marginals,
+        value=problem.loss(marginals)[0],
+        calls=end.calls + 1,
+        carry=replace(end.carry, alpha=alpha),
+    )
+
+
+def _fall_to_come(falls: tuple[float, ...]) -> float:
+    """What the next steps will lower the loss by, each by the same share of the last; 0 where it does not fall."""
+    before, last = falls[-2:]
+    if last <= 0:
+        return 0.0
+    share = min(last / before, _SLOWEST) if before > 0 else _SLOWEST
+    return last * share / (1 - share)
 
 
 def evidence_of(problem: Problem) -> Evidence:
@@ -136,32 +172,97 @@ def solved(
         settings: how exactly, and how long.
         start: where to begin, if not at the centre.
     """
-    evidence = evidence_of(problem)
-    is_l1 = isinstance(problem.loss, L1)
-    # For L1 the penalty's dual is a box, |α| ≤ 1/(λσ), instead of a parabola.
-    ridge = np.zeros(evidence.size) if is_l1 else temperature * evidence.stddevs**2
-    # Counts vary by about themselves, so this is the diagonal of the Hessian but for its smaller terms.
-    scale = np.sqrt(np.maximum(evidence.predicted(near), 0.0) + temperature * evidence.stddevs**2)
-    last: list[Array] = [near, near]
+    alpha, marginals, calls = center if start is None else start, near, 0
+    for first in range(0, settings.inner, _BURST):
+        # Cells that fill up or empty on the way change how much they vary: every burst looks anew.
+        unit = _Unit.of(problem, center, marginals, temperature)
+        goal = settings.accuracy * unit.freedom
+        iterations = min(_BURST, settings.inner - first)
+        found = minimised(
+            unit.objective, unit.scale * alpha, goal=goal, iterations=iterations, limit=unit.limit, weights=unit.weights
+        )
+        alpha, calls = found.x * unit.inverse, calls + found.calls
+        marginals = problem.total * unit.last[1]
+        if unit.last[0] is not found.x:
+            # The last point tried was not taken.
+            marginals, calls = problem.marginals(evidence_of(problem).adjoint(alpha)), calls + 1
+        if found.steepness <= goal:
+            break
+    return alpha, marginals, calls
 
-    def objective(scaled: Array) -> tuple[float, Array]:
-        alpha = scaled / scale
-        log_z, shares = problem.oracle(evidence.adjoint(alpha))
-        last[:] = scaled, problem.total * shares
-        moved = alpha - center
-        push = ridge * moved
-        gradient = evidence.predicted(last[1]) - evidence.values + push
-        return problem.total * log_z - float(evidence.values @ alpha) + 0.5 * float(push @ moved), gradient / scale
 
-    found = minimised(
-        objective,
-        (center if start is None else start) * scale,
-        goal=settings.accuracy * float(np.sqrt(evidence.size)),
-        iterations=settings.inner,
-        limit=scale / (temperature * evidence.stddevs) if is_l1 else np.inf,
-    )
-    alpha = found.x / scale
-    if last[0] is not found.x:
-        # The last point tried was not taken.
-        return alpha, problem.marginals(evidence.adjoint(alpha)), found.calls + 1
-    return alpha, last[1], found.calls
+@dataclass(frozen=True, eq=False)
+class _Unit:
+    """The objective of one step in unknowns x = scale·α, in which its second derivatives are about 1.
+
+    Attributes:
+        problem: the evidence and the oracle.
+        scale: the square root of the diagonal of the Hessian, N·Var + λσ² for each answer.
+        inverse: 1/scale.
+        gain: N/scale.
+        ridge: λσ²/scale², and 0 for L1.
+        target: what the gradient is 0 against: y/scale + ridge·scale·α₀.
+        limit: the box that x stays in, or None.
+        weights: scale/σ, which turns the gradient in x to standard deviations of the noise.
+        freedom: what the error of a step is held against.
+        last: the last x asked for, and its marginals as shares.
+    """
+
+    problem: Problem
+    scale: Array
+    inverse: Array
+    gain: Array
+    ridge: Array
+    target: Array
+    limit: Array | None
+    weights: Array
+    freedom: float
+    last: list[Array]
+
+    @classmethod
+    def of(cls, problem: Problem, center: Array, near: Array, temperature: float) -> "_Unit":
+        """The step at a temperature, from a centre α₀; `near` are marginals close to the solution's."""
+        evidence = evidence_of(problem)
+        stiffness = temperature * evidence.stddevs**2
+        scale = np.sqrt(evidence.variances(near, problem.total) + stiffness)
+        inverse = 1 / scale
+        ridge = stiffness * inverse**2
+        misfit = evidence.excess(near)
+        if isinstance(problem.loss, L1):
+            # For L1 the penalty's dual is a box, |α| ≤ 1/(λσ), instead of a parabola.
+            pull, limit = np.zeros_like(scale), scale / (temperature * evidence.stddevs)
+        else:
+            pull, limit = ridge, None
+        return cls(
+            problem,
+            scale,
+            inverse,
+            problem.total * inverse,
+            pull,
+            evidence.values * inverse + pull * (scale * center),
+            limit,
+            scale / evidence.stddevs,
+            _freedom(ridge, misfit),
+            [near] * 2,
+        )
+
+    def objective(self, x: Array) -> tuple[float, Array]:
+        """N log Z − ⟨α, y⟩ + (λ/2) Σ σ²(α − α₀)² but for a constant, and its gradient in x."""
+        evidence = evidence_of(self.problem)
+        log_z, shares = self.problem.oracle(evidence.adjoint(x * self.inverse))
+        self.last[:] = x, shares
+        pull = self.ridge * x
+        value = self.problem.total * log_z + 0.5 * float(pull @ x) - float(self.target @ x)
+        gradient = evidence.predicted(shares) * self.gain
+        gradient += pull
+        gradient -= self.target
+        return value, gradient
+
+
+def _freedom(ridge: Array, misfit: Array) -> float:
+    """About how many degrees of freedom a fit takes up, and a share of what is left to explain.
+
+    Each answer takes up N·Var/(N·Var + λσ²). An error far below their sum is lost in the noise of the answers, and one
+    far below what is left to explain is made good by the next step.
+    """
+    return float(np.sum(1 - ridge)) + _UNEXPLAINED * max(0.0, float(misfit @ misfit) - len(misfit))

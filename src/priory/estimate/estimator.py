@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 import numpy as np
@@ -24,8 +24,6 @@ from priory.privacy.measurement import Measurement
 
 # Discrete noise of at least so many lattice units is as good as continuous.
 _FINE = 2.0
-# How exactly steps are solved where the least loss is wanted.
-_EXACT = 1e-6
 # Any fixed number will do: z must only be independent of the noise, which comes from the operating system.
 _SEED = 20
 
@@ -71,10 +69,10 @@ def estimate(
     if not measurements and isinstance(loss, str):
         return Model(base, {}, given or _own_total(base), _unmoved())
     counted: TotalEstimate | float = given if given is not None else total_of(evidence)
-    setting = Setting(base, evidence, counted, loss, solver or _default(stop, loss), _warmth(warm), _normals(evidence))
+    setting = Setting(base, evidence, counted, loss, solver or _default(stop, loss), _warmth(warm), signs_of(evidence))
     can_check = stop == "fission" and isinstance(loss, str)
     fit = fitted_to_the_noise(setting) if can_check else fitted_fully(setting)
-    return _model(setting, fit, "fission" if can_check else "converged")
+    return _model(setting, fit, "fission" if can_check else "converged", _notes(measurements) if can_check else ())
 
 
 def refitted(model: Model, measurements: Iterable[Measurement]) -> Model:
@@ -98,10 +96,11 @@ def refitted(model: Model, measurements: Iterable[Measurement]) -> Model:
 def _default(stop: str, loss: str | Loss) -> Solver:
     if not isinstance(loss, str):
         return MirrorDescent()
-    return Dual() if stop == "fission" else Dual(accuracy=_EXACT, hard=150)
+    return Dual() if stop == "fission" else Dual.exact()
 
 
-def _normals(evidence: Evidence) -> Array:
+def signs_of(evidence: Evidence) -> Array:
+    """z, one random sign for each answer: the same for the same number of answers."""
     return np.random.default_rng(_SEED).choice([-1.0, 1.0], evidence.size)
 
 
@@ -129,7 +128,7 @@ def _warmth(warm: Model | None) -> Warm:
     )
 
 
-def _model(setting: Setting, fit: Fit, stop: str) -> Model:
+def _model(setting: Setting, fit: Fit, stop: str, notes: tuple[str, ...] = ()) -> Model:
     evidence, counted = setting.evidence, setting.total
     if fit.status.kind == "gave up":
         warnings.warn(f"the estimate stopped early: {fit.status.reason}", stacklevel=3)
@@ -144,21 +143,22 @@ def _model(setting: Setting, fit: Fit, stop: str) -> Model:
         estimated_error=error,
         oracle_calls=fit.calls,
         total_stddev=counted.stddev if isinstance(counted, TotalEstimate) else 0.0,
-        notes=_notes(evidence) if stop == "fission" else (),
+        notes=notes,
         schedule=fit.schedule,
         multipliers=tuple(
             (query, twins[0][place], twins[1][place])
             for query, place in zip(evidence.queries, evidence.places, strict=True)
             if twins
         ),
+        freedom=fit.freedom,
     )
     return Model(setting.base, fit.layout.unpack(fit.state.theta), setting.records, diagnostics)
 
 
-def _notes(evidence: Evidence) -> tuple[str, ...]:
+def _notes(measurements: Sequence[Measurement]) -> tuple[str, ...]:
     notes = []
-    if any(kind != "gaussian" for kind in evidence.kinds):
+    if any(m.noise is not None and m.noise.kind != "gaussian" for m in measurements):
         notes.append("Some noise is not Gaussian: its error is estimated as if it were, with the same variance.")
-    if (evidence.stddevs < _FINE).any():
+    if any(np.min(m.stddev) < _FINE for m in measurements):
         notes.append("Some noise is under two lattice units: its error is estimated as if it were continuous.")
     return tuple(notes)

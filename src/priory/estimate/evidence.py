@@ -10,15 +10,19 @@ from numpy.typing import NDArray
 
 from priory.domain import Clique, Domain
 from priory.errors import DomainError, OptionError
+from priory.estimate.units import in_counts
 from priory.factor import Array
 from priory.model.layout import Layout
 from priory.privacy.measurement import Measurement
+from priory.queries.parts import Matrix
 from priory.queries.query import Query
 
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
     """Answers y to queries Q on the marginals μ of a layout, with the standard deviation of each answer's noise.
+
+    No entry of Q is above 1: rows of other sizes are divided by their largest entry, with their answers and noise.
 
     Attributes:
         layout: the cliques that are read and where their marginals lie.
@@ -50,13 +54,14 @@ class Evidence:
         measurements = tuple(measurements)
         for number, measurement in enumerate(measurements):
             _check(domain, measurement, number)
+        measurements = tuple(in_counts(measurement) for measurement in measurements)
         queries = tuple(measurement.query for measurement in measurements)
         cliques = dict.fromkeys([*(query.clique for query in queries), *extra])
         return cls(
             Layout.of(domain, cliques),
             queries,
             _joined([np.asarray(m.values, dtype=np.float64) for m in measurements]),
-            _joined([np.broadcast_to(np.float64(m.stddev), m.query.shape) for m in measurements]),
+            _joined([np.broadcast_to(np.asarray(m.stddev, dtype=np.float64), m.query.shape) for m in measurements]),
             tuple("gaussian" if m.noise is None else m.noise.kind for m in measurements),
         )
 
@@ -73,7 +78,7 @@ class Evidence:
 
     def all_places(self, numbers: Sequence[int]) -> NDArray[np.intp]:
         """Where the answers of the queries with these numbers lie."""
-        return np.concatenate([np.arange(self.size)[self.places[number]] for number in numbers])
+        return np.concatenate([np.arange(place.start, place.stop) for place in map(self.places.__getitem__, numbers)])
 
     @cached_property
     def _sources(self) -> tuple[tuple[slice, tuple[int, ...]], ...]:
@@ -97,6 +102,36 @@ class Evidence:
             table = marginals[source]
             answers[place] = table if query.is_marginal else query(table.reshape(shape)).reshape(-1)
         return answers
+
+    def excess(self, marginals: Array) -> Array:
+        """(Qμ − y)/σ: by how many standard deviations of the noise these marginals exceed each answer."""
+        return (self.predicted(marginals) - self.values) / self.stddevs
+
+    def variances(self, marginals: Array, total: float) -> Array:
+        """How much each answer varies where `total` records are drawn from these marginals: N·Var, at least 0.
+
+        It is the diagonal of Q·Cov·Qᵀ, the second derivatives of N log Z in the multipliers of the answers.
+        """
+        squares = marginals if self._is_plain else np.empty(self.size)
+        if not self._is_plain:
+            for query, (source, shape), place in zip(self._squared, self._sources, self.places, strict=True):
+                table = marginals[source]
+                squares[place] = table if query.is_marginal else query(table.reshape(shape)).reshape(-1)
+        return np.maximum(squares - self.predicted(marginals) ** 2 / total, 0.0)
+
+    @cached_property
+    def _squared(self) -> tuple[Query, ...]:
+        """The queries with squared entries: those of a Kronecker product are products of squares."""
+        return tuple(
+            Query(
+                query.domain,
+                tuple(
+                    part if part.is_counting else Matrix(np.square(part.matrix(size).astype(np.float64)))
+                    for part, size in zip(query.parts, query.domain.shape, strict=True)
+                ),
+            )
+            for query in self.queries
+        )
 
     def adjoint(self, answers: Array) -> Array:
         """Qᵀ times `answers`: numbers on answers become potentials or a gradient on the cliques."""
@@ -202,5 +237,8 @@ def _check(domain: Domain, measurement: Measurement, number: int) -> None:
         raise DomainError(f"{name} has answers of shape {np.shape(measurement.values)}; the query gives {query.shape}")
     if not np.isfinite(measurement.values).all():
         raise DomainError(f"{name} has answers that are not finite numbers")
-    if not (np.isfinite(measurement.stddev) and measurement.stddev > 0):
-        raise OptionError("measurements", f"{name} needs a positive standard deviation; got {measurement.stddev}")
+    stddev = np.asarray(measurement.stddev)
+    if stddev.shape not in ((), query.shape):
+        raise DomainError(f"{name} has standard deviations of shape {stddev.shape}; the query gives {query.shape}")
+    if not (np.isfinite(stddev).all() and (stddev > 0).all()):
+        raise OptionError("measurements", f"{name} needs a positive standard deviation; got {stddev.min()}")

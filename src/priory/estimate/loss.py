@@ -56,7 +56,7 @@ class L2:
         return True
 
     def __call__(self, marginals: Array) -> tuple[float, Array]:
-        excess = (self.evidence.predicted(marginals) - self.evidence.values) / self.evidence.stddevs
+        excess = self.evidence.excess(marginals)
         return 0.5 * float(excess @ excess), self.evidence.adjoint(excess / self.evidence.stddevs)
 
     @cached_property
@@ -85,7 +85,7 @@ class L1:
         return False
 
     def __call__(self, marginals: Array) -> tuple[float, Array]:
-        excess = (self.evidence.predicted(marginals) - self.evidence.values) / self.evidence.stddevs
+        excess = self.evidence.excess(marginals)
         return float(np.abs(excess).sum()), self.evidence.adjoint(np.sign(excess) / self.evidence.stddevs)
 
     @property

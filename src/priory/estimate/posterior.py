@@ -23,6 +23,7 @@ from priory.estimate.risk import SPLIT, Pair, Race
 from priory.estimate.stopping import Setting
 from priory.factor import Array
 from priory.model.bases import Base, PublicRows
+from priory.model.diagnostics import Diagnostics, Round
 from priory.model.model import Model
 from priory.privacy.measurement import Measurement
 
@@ -35,8 +36,10 @@ LEAST_WORTH, LEAST_PART = 10.0, 0.01
 MOST_STEPS = 6
 # Standard errors of gain it takes to believe many small samples less: where answers are many, some noise is large.
 CAUTION = 2.0
-# The mean square, in units of the noise, of what is left unsolved where there is little noise.
-NEAR = 0.01
+# There is one step and no colder one to mend it: it is solved to the end.
+SETTINGS = Dual.exact(accuracy=0.005)
+# What the diagnostics of such a model say of how it stopped.
+STOP = "posterior"
 # Any fixed number will do: the signs must only be independent of the noise, which comes from the operating system.
 SEED = 20
 
@@ -60,7 +63,26 @@ def posterior(measurements: Iterable[Measurement], base: Base, total: float, rec
         start = _from_single_attributes(setting, implied, records)
     race = _race(setting, evidence.values + SPLIT * evidence.stddevs * normals)
     chosen = believed(race, race.start(start.mine, start.other), records / total, _least(records) / total)
-    return Model.of(base, race.mine.loss.layout.unpack(chosen.mine.theta), total)
+    model = Model.of(base, race.mine.loss.layout.unpack(chosen.mine.theta), total)
+    return replace(model, diagnostics=_told(chosen, evidence))
+
+
+def _told(chosen: Pair, evidence: Evidence) -> Diagnostics:
+    """How the model was found, by which its intervals can be drawn."""
+    temperature = chosen.mine.carry.temperature
+    # The base itself has no temperature: no step was taken.
+    step = Round(tuple(range(len(evidence.queries))), () if math.isinf(temperature) else (temperature,))
+    return Diagnostics(
+        solver="Dual",
+        stop=STOP,
+        reason="The public rows are believed as far as the noisy answers bear them out.",
+        has_converged=True,
+        path=(),
+        estimated_error=math.sqrt(max(chosen.error, 0.0) / evidence.size),
+        oracle_calls=chosen.calls,
+        schedule=(step,),
+        freedom=chosen.freedom,
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +157,10 @@ def _setting(measurements: Iterable[Measurement], base: Base, total: float) -> S
 
 def believed(race: Race, base: Pair, temperature: float, least: float) -> Pair:
     """The fit at the temperature that a base deserves, from this one down to the least, or the base itself."""
-    best = last = _fitted(race, base, _approached(race, base, temperature), temperature)
+    fits = _approached(race, base, temperature)
+    fits.append(_fitted(race, base, fits[-1], temperature))
+    last = fits[-1]
+    best = min(fits[1:], key=lambda pair: pair.error)
     while temperature > least:
         is_far = last.mine.value > FAR / 2 * evidence_of(race.mine).size
         temperature = max(temperature / (STEP**2 if is_far else STEP), least)
@@ -147,16 +172,16 @@ def believed(race: Race, base: Pair, temperature: float, least: float) -> Pair:
     return base if base.is_better_than(best) else best
 
 
-def _approached(race: Race, base: Pair, temperature: float) -> Pair:
-    """A fit to begin from: where answers are far off for their noise, the search goes by way of higher temperatures."""
+def _approached(race: Race, base: Pair, temperature: float) -> list[Pair]:
+    """The base, and where answers are far off for their noise, fits at higher temperatures on the way from there."""
     evidence = evidence_of(race.mine)
     misfit = np.abs(evidence.predicted(base.mine.marginals) - evidence.values)
     # The first step moves no multiplier by much more than 1.
     steps = math.floor(math.log10(max(float(np.max(misfit / evidence.stddevs**2)) / temperature, 1.0)))
-    near = base
+    fits = [base]
     for step in range(min(steps, MOST_STEPS), 0, -1):
-        near = _fitted(race, base, near, temperature * 10**step)
-    return near
+        fits.append(_fitted(race, base, fits[-1], temperature * 10**step))
+    return fits
 
 
 def _least(records: float) -> float:
@@ -198,12 +223,8 @@ def _fitted(race: Race, base: Pair, near: Pair, temperature: float) -> Pair:
 
 def _solved(problem: Problem, base: State, near: State, start: Array, temperature: float) -> State:
     evidence = evidence_of(problem)
-    counts = np.maximum(evidence.predicted(near.marginals), 1.0) + temperature * evidence.stddevs**2
-    # Where noise is far below what counts vary by, steps are solved to a part of the noise.
-    least = NEAR * float(np.sum(evidence.stddevs**2 / counts)) / math.sqrt(evidence.size)
-    settings = Dual(accuracy=min(Dual().accuracy, least))
     alpha, marginals, calls = solved(
-        problem, base.carry.alpha, near=near.marginals, temperature=temperature, settings=settings, start=start
+        problem, base.carry.alpha, near=near.marginals, temperature=temperature, settings=SETTINGS, start=start
     )
     theta = evidence.adjoint(alpha)
     carry = Multipliers(alpha, temperature, calls)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from priory.estimate.dual import Dual, Multipliers, evidence_of, solved
+from priory.estimate.dual import Dual, Multipliers, evidence_of, interpolated, solved
 from priory.estimate.problem import Problem, Solver, State
 from priory.factor import Array
 
@@ -55,10 +55,24 @@ class Pair:
         divergence taken along one direction, of variance no more than about eight times itself. Gains below one unit of
         noise are not worth the emptier cells of a colder point.
         """
-        gain = start.error - self.error
-        moved = float(np.sum((self.fitted - start.fitted) ** 2))
+        return start.error - self.error > caution * self._deviation(start)
+
+    def share_from(self, start: "Pair", caution: float = 1.0) -> float:
+        """How much of the way from `start` to here is worth going: 1 or more for all of it, 0 or less for none.
+
+        Along F₀ + t(F − F₀) the estimated error is a parabola, least at t = ½(gain/‖F − F₀‖² + 1), as in Stein's own
+        shrinking; half the standard error of the gain, `caution` times, is taken off first.
+        """
+        moved = self._moved(start)
+        gain = start.error - self.error - caution * self._deviation(start)
+        return 0.5 * (gain / max(moved, 1e-12) + 1)
+
+    def _moved(self, start: "Pair") -> float:
+        return float(np.sum((self.fitted - start.fitted) ** 2))
+
+    def _deviation(self, start: "Pair") -> float:
         freedom = max(0.0, self.freedom - start.freedom)
-        return gain > caution * float(np.sqrt(1 + 4 * moved + 8 * freedom))
+        return float(np.sqrt(1 + 4 * self._moved(start) + 8 * freedom))
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +111,13 @@ class Race:
         if isinstance(self.solver, Dual):
             return self._step_together(self.solver, pair)
         return self.pair(self.solver.step(self.mine, pair.mine), self.solver.step(self.other, pair.other))
+
+    def between(self, start: Pair, end: Pair, share: float) -> Pair:
+        """The pair at multipliers a share of the way from one to the other; for `Dual` only."""
+        return self.pair(
+            interpolated(self.mine, start.mine, end.mine, share),
+            interpolated(self.other, start.other, end.other, share),
+        )
 
     def _step_together(self, solver: Dual, pair: Pair) -> Pair:
         """At one temperature; the second solution lies close to the first, and the search for it begins there."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from priory.estimate.dual import Dual, Multipliers, evidence_of
+from priory.estimate.dual import Dual, Multipliers, evidence_of, interpolated
 from priory.estimate.evidence import Evidence, Implied
 from priory.estimate.loss import Loss, loss_of
 from priory.estimate.problem import Problem, Solver, State, Status, path
@@ -23,6 +23,10 @@ from priory.queries.query import Query
 SPREAD = 10.0
 # Standard errors of gain it takes to leave a prior: where noise drowns the total, one false move costs all it is worth.
 PRIOR = 2.0
+# A smaller part of a step than this is not worth the calls.
+_LEAST = 0.05
+# Small steps without a gain before the search is given up.
+_PATIENCE = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +108,7 @@ class Fit:
         calls: oracle calls in all.
         multipliers: those of the fit and of its twin, over all answers; empty where the solver has none.
         schedule: the steps that were taken, where the solver can repeat them.
+        freedom: the estimated degrees of freedom; NaN where they were not estimated.
     """
 
     layout: Layout
@@ -114,6 +119,7 @@ class Fit:
     calls: int
     multipliers: tuple[Array, ...] = ()
     schedule: tuple[Round, ...] = ()
+    freedom: float = math.nan
 
 
 def levels(evidence: Evidence, known: Sequence[int] = ()) -> list[list[int]]:
@@ -162,6 +168,7 @@ def fitted_to_the_noise(setting: Setting) -> Fit:
         walk.calls + state.calls - chosen.mine.calls,
         tuple(walk.starts),
         tuple(walk.schedule) if is_dual else (),
+        chosen.freedom,
     )
 
 
@@ -177,13 +184,14 @@ class _Walk:
 
     def go(self, race: Race, starts: Sequence[Array], level: Round) -> tuple[Pair, Status]:
         """One level more."""
-        chosen, passed, status = _descent(race, race.start(*starts), self.setting.caution)
+        way = _descent(race, race.start(*starts), self.setting.caution)
         number = 1 + max((point.level for point in self.points), default=-1)
-        self.points += [replace(point, level=number, calls=point.calls + self.calls) for point in passed]
+        self.points += [replace(point, level=number, calls=point.calls + self.calls) for point in way.points]
         self.calls = self.points[-1].calls
-        steps = tuple(point.temperature for point in passed[1 : chosen.mine.iteration + 1])
-        self.schedule.append(replace(level, temperatures=steps))
-        return chosen, status
+        last = next(i for i, point in enumerate(way.points) if point.is_chosen)
+        steps = tuple(point.temperature for point in way.points[1 : last + 1])
+        self.schedule.append(replace(level, temperatures=steps, share=way.share))
+        return way.chosen, way.status
 
 
 def _walk_implied(walk: _Walk, noisier: Array) -> None:
@@ -222,8 +230,10 @@ def fitted_by_schedule(setting: Setting, solver: Dual, schedule: Sequence[Round]
         places = evidence.all_places(level.members)
         problem = setting.problem(level.members, evidence.values)
         state = solver.init(problem, alpha[places])
-        for temperature in level.temperatures:
-            state = solver.step_at(problem, state, temperature)
+        for number, temperature in enumerate(level.temperatures, 1):
+            before, state = state, solver.step_at(problem, state, temperature)
+            if number == len(level.temperatures) and level.share < 1:
+                state = interpolated(problem, before, state, level.share)
         alpha[places] = state.carry.alpha
         calls += state.calls
     status = Status("converged", "The steps of an earlier estimate were repeated.")
@@ -257,26 +267,66 @@ def _all(evidence: Evidence) -> list[int]:
     return list(range(len(evidence.queries)))
 
 
-def _descent(race: Race, start: Pair, caution: float) -> tuple[Pair, list[PathPoint], Status]:
-    """Follow the path while the estimated error falls by more than its own error, and choose the last such point.
+@dataclass(frozen=True, eq=False)
+class _Descent:
+    """The way through one level.
 
-    The start itself is left only if that gain is `caution` times its error.
+    Attributes:
+        chosen: where it ends.
+        share: how much of the last step was taken to get there.
+        points: the points passed, the chosen one marked.
+        status: why it ended.
     """
-    patience = 1 if isinstance(race.solver, Dual) else 20
-    pairs = [start]
-    best = 0
+
+    chosen: Pair
+    share: float
+    points: list[PathPoint]
+    status: Status
+
+
+def _descent(race: Race, start: Pair, caution: float) -> _Descent:
+    """Follow the path while the estimated error falls; the start is left only if it falls `caution` times its error."""
+    return (_large_steps if isinstance(race.solver, Dual) else _small_steps)(race, start, caution)
+
+
+def _large_steps(race: Race, start: Pair, caution: float) -> _Descent:
+    """Take whole steps while each is worth it, and of the first that is not only the part that is."""
+    pairs, share = [start], 1.0
     status = race.solver.status(race.mine, start.mine)
-    while status.is_going and len(pairs) - 1 - best < patience:
+    while status.is_going and share >= 1:
+        pairs.append(race.step(pairs[-1]))
+        status = race.solver.status(race.mine, pairs[-1].mine)
+        share = pairs[-1].share_from(pairs[-2], caution if len(pairs) == 2 else 1.0)
+    if share >= 1:
+        return _ended(race, pairs, len(pairs) - 1, 1.0, status)
+    if share < _LEAST:
+        return _ended(race, pairs, len(pairs) - 2, 1.0, status)
+    pairs.insert(-1, race.between(pairs[-2], pairs[-1], share))
+    return _ended(race, pairs, len(pairs) - 2, share, status)
+
+
+def _small_steps(race: Race, start: Pair, caution: float) -> _Descent:
+    """Choose the last point whose estimated error is below the last chosen one's by more than its own error."""
+    pairs, best = [start], 0
+    status = race.solver.status(race.mine, start.mine)
+    while status.is_going and len(pairs) - 1 - best < _PATIENCE:
         pairs.append(race.step(pairs[-1]))
         status = race.solver.status(race.mine, pairs[-1].mine)
         best = len(pairs) - 1 if pairs[-1].is_better_than(pairs[best]) else best
     best = best if pairs[best].is_better_than(start, caution) else 0
+    return _ended(race, pairs, best, 1.0, status)
+
+
+def _ended(race: Race, pairs: Sequence[Pair], best: int, share: float, status: Status) -> _Descent:
     size = max(1, evidence_of(race.mine).size)
-    points = [_point(race.mine, pair.mine, pair.error / size, pair.calls) for pair in pairs]
-    points[best] = replace(points[best], is_chosen=True)
+    calls = np.maximum.accumulate([pair.calls for pair in pairs])
+    points = [
+        replace(_point(race.mine, pair.mine, pair.error / size, int(n)), is_chosen=number == best)
+        for number, (pair, n) in enumerate(zip(pairs, calls, strict=True))
+    ]
     if status.is_going:
         status = Status("converged", "The estimated error stopped falling.")
-    return pairs[best], points, status
+    return _Descent(pairs[best], share, points, status)
 
 
 def _point(problem: Problem, state: State, error: float, calls: int) -> PathPoint:

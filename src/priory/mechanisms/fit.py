@@ -105,7 +105,8 @@ def fit(
         with reservation:
             source = open_source(data, schema, unit=unit, max_rows=budget.max_rows, key=book.secret)
             _check_domain(source, schema)
-            curator = Curator(reservation, source, randomness=randomness, progress=progress)
+            known = schema.impossible()
+            curator = Curator(reservation, source, randomness=randomness, progress=progress, impossible=known)
             release = build(curator.domain).run(curator, budget)
     except BaseException as error:
         error.add_note(_charged(book, reservation))
@@ -163,6 +164,6 @@ def _upon(entry: Registered, schema: Schema, public: object) -> Callable[[Domain
     if entry.upon is None:
         raise OptionError("public", f"{entry.name} has no use for public data; leave it out or take another mechanism")
     rows = PublicRows(public_codes(schema, public), schema.domain)
-    possible(rows, schema)
+    possible(rows, schema.impossible())
     mechanism = entry.upon(rows)
     return lambda _: mechanism

@@ -1,5 +1,6 @@
 """Forecast: what a fit would take and how far off it would be, from rehearsals on made-up tables."""
 
+import html
 import itertools
 import time
 from collections.abc import Mapping, Sequence
@@ -8,26 +9,28 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from priory.answer.basis import memory_of
 from priory.answer.metrics import total_variation
 from priory.data.codec import code_type
 from priory.data.memory import MemorySource
 from priory.data.public import public_codes
 from priory.data.schema import Schema
-from priory.data.table import text_table
+from priory.data.table import html_table, text_table
 from priory.domain import Clique, Domain
 from priory.errors import DataError, OptionError
 from priory.factor import Factor
 from priory.mechanisms.fit import fit
 from priory.mechanisms.registry import Mechanism, Registered, registered
-from priory.model.bases import Base, Product, PublicRows, Uniform
+from priory.model.bases import PublicRows
 from priory.model.model import Model
-from priory.model.plan import plan
 from priory.privacy.budget import Budget
 from priory.release import Release
 from priory.release.estimated import possible, uniform
 
 # Larger tables are rehearsed with so many rows, each of which counts several times.
 MOST_ROWS = 1_000_000
+_HEADER = ["budget", "CPU s", "MB", "mean error", "worst pair", "its error"]
+_UNIT = "Errors are total variation distances of pairs of columns: 0 is exact, 1 is all wrong."
 MOST_PAIRS, MOST_CELLS, MOST_TIED = 200, 1_000_000, 100_000
 
 
@@ -79,14 +82,19 @@ class Forecast:
     rehearsals: tuple[Rehearsal, ...]
 
     def __str__(self) -> str:
-        header = ["budget", "CPU s", "MB", "mean error", "worst pair", "its error"]
-        lines = text_table(
-            header, [_line(each) for each in self.rehearsals], right=[False, True, True, True, False, True]
-        )
-        about = f"{self.mechanism} on {self.rows:,} rows of {self.schema!r}, rehearsed on {self.rehearsed_on}."
-        return (
-            f"{about}\nErrors are total variation distances of pairs of columns: 0 is exact, 1 is all wrong.\n{lines}"
-        )
+        lines = text_table(_HEADER, self._lines, right=[False, True, True, True, False, True])
+        return f"{self._about}\n{_UNIT}\n{lines}"
+
+    def _repr_html_(self) -> str:
+        return f"<p>{html.escape(self._about)} {_UNIT}</p>{html_table(_HEADER, self._lines)}"
+
+    @property
+    def _about(self) -> str:
+        return f"{self.mechanism} on {self.rows:,} rows of {self.schema!r}, rehearsed on {self.rehearsed_on}."
+
+    @property
+    def _lines(self) -> list[list[str]]:
+        return [_line(each) for each in self.rehearsals]
 
 
 def forecast(
@@ -158,7 +166,7 @@ def _made_up(
     half = len(known) // 2
     drawn = PublicRows(known[:half], schema.domain)
     return (
-        _Repeated(_source(schema, Model(possible(drawn, schema), {}).sample(n, seed=rng)), times),
+        _Repeated(_source(schema, Model(possible(drawn, schema.impossible()), {}).sample(n, seed=rng)), times),
         PublicRows(known[half:], schema.domain),
     )
 
@@ -186,7 +194,7 @@ def _rehearsed(source: _Repeated, schema: Schema, recipe: Mechanism, budget: Bud
         started = time.process_time()
         release = _fitted(source, schema, recipe, budget)
         seconds += time.process_time() - started
-        memory = max(memory, _memory(release))
+        memory = max(memory, memory_of(release.model))
         for clique in cliques:
             found[clique].append(total_variation(release.model.project(clique).values, truth[clique].values))
     means = {clique: float(np.mean(errors)) for clique, errors in found.items()}
@@ -210,19 +218,6 @@ def _pairs(domain: Domain) -> list[Clique]:
     """All pairs of columns, or some of them, evenly, where there are very many."""
     every: list[Clique] = [pair for pair in itertools.combinations(domain, 2) if domain.size_of(pair) <= MOST_CELLS]
     return every if len(every) <= MOST_PAIRS else every[:: -(-len(every) // MOST_PAIRS)]
-
-
-def _memory(release: Release) -> int:
-    """What the oracle of the release's model needs, and the rows of its base where it has some."""
-    base: Base = release.model
-    cliques: list[Clique] = []
-    while isinstance(base, Model):
-        cliques += base.cliques
-        base = base.base
-    rows = base.codes.nbytes + base.shares.nbytes if isinstance(base, PublicRows) else 0
-    if isinstance(base, Uniform | Product):
-        return int(plan(release.domain, cliques, memory_in_bytes=2**62).memory_in_bytes)
-    return int(rows)
 
 
 def _line(rehearsal: Rehearsal) -> list[str]:

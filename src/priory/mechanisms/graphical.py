@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 from priory.domain import Clique, Domain
 from priory.errors import SizeError
 from priory.estimate.estimator import estimate
-from priory.estimate.loss import CustomLoss
 from priory.estimate.problem import Solver
-from priory.estimate.solvers import MirrorDescent
 from priory.mechanisms.dualquery_loss import SampleLoss
 from priory.mechanisms.game import rounds_of
+from priory.mechanisms.likelihood import most_likely
 from priory.mechanisms.total import released_total
 from priory.model.model import Model
 from priory.model.plan import MEMORY_IN_BYTES, plan
@@ -63,22 +62,22 @@ class Graphical:
         return np.array(found) <= self.memory_in_bytes
 
     def model(self, domain: Domain, measurements: Sequence[Measurement], total: float, before: Model | None) -> Model:
-        return estimate(evidence(measurements), domain, total=total, solver=self.solver, stop=self.stop, warm=before)
+        base = None if before is None else before.base
+        return estimate(
+            evidence(measurements), domain, base=base, total=total, solver=self.solver, stop=self.stop, warm=before
+        )
 
     def final(self, models: Sequence[Model]) -> Model:
         return models[-1]
 
 
-def sampled_model(workload: Workload, release: Release, *, solver: Solver | None = None) -> Model:
-    """The graphical model under which DualQuery's samples are most likely [Private-PGM, Algorithm 5]."""
-    total = released_total(release.measurements)
-    loss = SampleLoss(release.domain, workload, rounds_of(release), total)
-    return estimate(
-        [],
-        release.domain,
-        total=total,
-        loss=CustomLoss.of(release.domain, workload.cliques, loss),
-        # What the likelihood gains beyond this is far below the noise of the samples.
-        solver=MirrorDescent(tolerance=1e-5) if solver is None else solver,
-        stop="converged",
-    )
+def sampled_model(workload: Workload, release: Release, *, tolerance: float = 1e-3) -> Model:
+    """The graphical model under which DualQuery's samples are most likely [Private-PGM, Algorithm 5].
+
+    Args:
+        workload: what DualQuery was to answer.
+        release: what it released.
+        tolerance: the relative rise of the likelihood below which it stops; what it gains beyond is mostly noise.
+    """
+    loss = SampleLoss(release.domain, workload, rounds_of(release), released_total(release.measurements))
+    return most_likely(loss, tolerance=tolerance)

@@ -90,7 +90,7 @@ class LeastSquares:
                 cells=domain.size,
                 limit=most_cells,
             )
-        return cls(domain, tuple(m for m in measurements if m.stddev > 0))
+        return cls(domain, tuple(m for m in measurements if not m.is_public))
 
     @cached_property
     def vector(self) -> Factor:
@@ -99,7 +99,7 @@ class LeastSquares:
 
         rows = sum(m.query.rows for m in self.measurements)
         operator = LinearOperator((rows, self.domain.size), matvec=self.forward, rmatvec=self.adjoint, dtype=float)
-        weighted = [np.asarray(m.values, dtype=np.float64).ravel() / m.stddev for m in self.measurements]
+        weighted = [np.ravel(np.asarray(m.values, dtype=np.float64) / m.stddev) for m in self.measurements]
         x = lsmr(operator, np.concatenate(weighted), atol=1e-10, btol=1e-10, maxiter=1000)[0]
         return Factor(self.domain, np.asarray(x).reshape(self.domain.shape))
 
@@ -118,6 +118,6 @@ class LeastSquares:
         x = np.zeros(self.domain.shape)
         ends = np.cumsum([m.query.rows for m in self.measurements])
         for m, piece in zip(self.measurements, np.split(y, ends[:-1]), strict=True):
-            table = m.query.adjoint(piece.reshape(m.query.shape)) / m.stddev
+            table = m.query.adjoint(piece.reshape(m.query.shape) / m.stddev)
             x += Factor(m.query.domain, table).expand(self.domain).values
         return np.asarray(x.ravel())

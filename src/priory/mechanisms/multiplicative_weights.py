@@ -9,11 +9,12 @@ from numpy.typing import NDArray
 
 from priory.domain import Clique, Domain
 from priory.errors import SizeError
-from priory.factor import Factor
+from priory.factor import Array, Factor
+from priory.mechanisms.weighted_table import Table
 from priory.model.bases import Mixture, Uniform
 from priory.model.model import Model
 from priory.privacy.measurement import Measurement
-from priory.queries.sensitivity import entry_range
+from priory.queries.query import Query
 
 # Tables of up to this many cells: 32 MiB, and a twentieth of a second for each of the hundreds of steps.
 MOST_CELLS = 2**22
@@ -51,10 +52,14 @@ class MultiplicativeWeights:
 
     def model(self, domain: Domain, measurements: Sequence[Measurement], total: float, before: Model | None) -> Model:
         model = Model(Uniform(domain), {}, total) if before is None else before
-        model = self._merged(model, self._tables(domain, [m.query.clique for m in measurements]))
-        for measurement in [measurements[-1], *list(measurements) * self.sweeps]:
-            model = _corrected(model, measurement)
-        return model
+        tables = self._tables(domain, [m.query.clique for m in measurements])
+        potentials = self._merged(model, tables)
+        for table in tables:
+            # Tables do not see each other's steps, so each takes its own in one go.
+            held = [m for m in measurements if m.query.clique and set(m.query.clique) <= set(table)]
+            turns = [*held[-1:], *held * self.sweeps] if measurements[-1] in held else held * self.sweeps
+            potentials[table] = _corrected(potentials[table], turns, total)
+        return Model(model.base, potentials, total)
 
     def final(self, models: Sequence[Model]) -> Model:
         if not self.is_average:
@@ -67,28 +72,26 @@ class MultiplicativeWeights:
     def _size(self, domain: Domain, cliques: Sequence[Clique]) -> int:
         return sum(domain.size_of(table) for table in self._tables(domain, cliques))
 
-    def _merged(self, model: Model, tables: Sequence[Clique]) -> Model:
-        """The same model with its potentials on `tables`, each of which holds whole ones of the former."""
+    def _merged(self, model: Model, tables: Sequence[Clique]) -> dict[Clique, Factor]:
+        """The model's potentials on `tables`, each of which holds whole ones of the former."""
         domains = {table: model.domain.project(table) for table in tables}
         potentials = {table: Factor(domain, np.zeros(domain.shape)) for table, domain in domains.items()}
         for clique, factor in model.potentials.items():
             table = next(table for table in tables if set(clique) <= set(table))
             potentials[table] = _sum(potentials[table], factor)
-        return Model(model.base, potentials, model.total)
+        return potentials
 
 
-def _corrected(model: Model, measurement: Measurement) -> Model:
-    """One multiplicative step, for the query divided by its largest entry: the step is proven for entries up to 1."""
-    query = measurement.query
-    table = next((clique for clique in model.potentials if set(query.clique) <= set(clique)), None)
-    if table is None:
-        return model
-    largest = float(max(map(abs, entry_range(query)))) or 1.0
-    step = (measurement.values - model.answer(query)) / (2 * model.total * largest**2)
-    potentials = dict(model.potentials)
-    factor = Factor(query.domain, query.adjoint(np.asarray(step, dtype=np.float64)))
-    potentials[table] = _sum(potentials[table], factor)
-    return Model(model.base, potentials, model.total)
+def _corrected(potentials: Factor, turns: Sequence[Measurement], total: float) -> Factor:
+    """The potentials of a table after a multiplicative step for each of `turns`."""
+    table = Table.of(potentials)
+    moves: dict[int, tuple[Query, Array]] = {}
+    for m in turns:
+        query, moved = moves.get(id(m), (m.query, np.zeros(m.query.shape)))
+        moves[id(m)] = query, moved + table.step(m, total)
+    for query, moved in moves.values():
+        potentials = _sum(potentials, Factor(query.domain, query.adjoint(moved)))
+    return potentials
 
 
 def _sum(table: Factor, factor: Factor) -> Factor:

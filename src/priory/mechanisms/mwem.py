@@ -19,6 +19,7 @@ from priory.privacy.measurement import Measurement
 from priory.privacy.scores import AbsoluteError
 from priory.queries.workload import Workload
 from priory.release import Release
+from priory.release.estimated import possible, uniform
 
 
 class Update(Protocol):
@@ -64,7 +65,7 @@ class MWEM:
             raise OptionError("rounds", f"at least one; got {rounds}")
         self._allowed(curator.domain, [])
         count = counted(curator, budget)
-        model = Model(Uniform(curator.domain), {}, count.total)
+        model = Model(possible(Uniform(curator.domain), curator.impossible), {}, count.total)
         measured: list[Measurement] = []
         shares = zip(*[iter(count.rest.split([1] * 2 * rounds))] * 2, strict=True)
         for number, (picking, measuring) in enumerate(shares, start=1):
@@ -85,7 +86,7 @@ class MWEM:
         """The model of a release of this mechanism, worked out again from its measurements."""
         total = released_total(release.measurements)
         _, *measured = release.measurements
-        models = [Model(Uniform(release.domain), {}, total)]
+        models = [Model(uniform(release.domain, release.schema), {}, total)]
         for last in range(1, len(measured) + 1):
             models.append(self.update.model(release.domain, measured[:last], total, models[-1]))
         return self.update.final(models)

@@ -1,7 +1,7 @@
 """Prior: start at public data, measure what the workload is about, and believe each as far as it deserves."""
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -89,7 +89,7 @@ class Prior:
                 return Model.of(model.base, model.potentials, total)
             base = neighbourhood(self.public, self.outside, np.random.default_rng(self.seed))
             model = posterior(measurements, base, total, self.public.records)
-        return Model.of(reweighed(model), {}, total)
+        return replace(Model.of(reweighed(model), {}, total), diagnostics=model.diagnostics)
 
 
 def reweighed(model: Model) -> PublicRows:

@@ -6,10 +6,12 @@ from typing import Protocol
 
 from priory.domain import Clique, Domain
 from priory.errors import OptionError
+from priory.mechanisms.aim import AIM
 from priory.mechanisms.dualquery import DualQuery
 from priory.mechanisms.graphical import Graphical
 from priory.mechanisms.hdmm import HDMM
 from priory.mechanisms.independent import Independent
+from priory.mechanisms.mst import MST
 from priory.mechanisms.multiplicative_weights import MultiplicativeWeights
 from priory.mechanisms.mwem import MWEM
 from priory.mechanisms.pmw_pub import PMWPub
@@ -74,6 +76,18 @@ MECHANISMS: dict[str, Registered] = {
     entry.name: entry
     for entry in (
         Registered("independent", "all one-way marginals, equally noisy", lambda _: Independent()),
+        Registered(
+            "mst",
+            "a spanning tree of the pairs that depend most",
+            lambda _: MST(),
+            upon=lambda rows: MST(public=rows),
+        ),
+        Registered(
+            "aim-textbook",
+            "marginals chosen by their error less their noise, as published",
+            lambda _: AIM(),
+            upon=lambda rows: AIM(public=rows),
+        ),
         Registered("dualquery", "a game of sampled queries and records", lambda d: DualQuery(pairs(d))),
         Registered("hdmm", "the queries that answer a workload with the least noise", lambda d: HDMM(pairs(d))),
         Registered("mwem", "the worst answers, on explicit tables", lambda d: MWEM(pairs(d), MultiplicativeWeights())),

@@ -11,6 +11,9 @@ from priory.model.cores import WORTH_IT, are_two, both
 from priory.model.program import COPY, DIV, MATMUL, MUL, NORM, SUM, Step
 
 _DOUBLE = 8
+# Sums of exponentials above this have lost nothing; those below it are summed one by one, so many at a time.
+_FEARED = 1e-280
+_AT_ONCE = 1 << 14
 # A step done in two halves at once; it exists only bound to a buffer.
 HALVES = 7
 # Up to so many terms of a matrix product BLAS stays in one thread; blocks of fewer results than that are too slow.
@@ -37,6 +40,16 @@ class Algebra(Protocol):
         """The batched product of matrices."""
 
 
+def _finite_tops(logs: Array, axis: int) -> Array:
+    tops = logs.max(axis=axis, keepdims=True)
+    return np.where(np.isfinite(tops), tops, 0.0)
+
+
+def _log_sum(logs: Array) -> Array:
+    tops = _finite_tops(logs, -1)
+    return np.asarray(np.log(np.exp(logs - tops).sum(axis=-1)) + tops[..., 0])
+
+
 class LogSpace:
     """Slow and safe: nothing is lost whatever the potentials."""
 
@@ -57,9 +70,16 @@ class LogSpace:
         out[...] = np.where(np.isneginf(a), -np.inf, a - np.where(np.isneginf(b), 0.0, b))
 
     def matmul(self, a: Array, b: Array, out: Array) -> None:
-        out[...] = -np.inf
-        for k in range(a.shape[-1]):
-            np.logaddexp(out, a[..., :, k, None] + b[..., None, k, :], out=out)
+        tops, sides = _finite_tops(a, -1), _finite_tops(b, -2)
+        products = np.matmul(np.exp(a - tops), np.exp(b - sides))
+        out[...] = np.log(products) + tops + sides
+        # A term that was lost is below 1e-308, hence nothing beside a sum above this; other sums are made one by one.
+        lost = np.nonzero(products < _FEARED)
+        rows = np.broadcast_to(a, (*products.shape[:-2], *a.shape[-2:]))
+        columns = np.broadcast_to(b, (*products.shape[:-2], *b.shape[-2:])).swapaxes(-1, -2)
+        for at in range(0, len(lost[0]), _AT_ONCE):
+            *batch, i, j = (index[at : at + _AT_ONCE] for index in lost)
+            out[(*batch, i, j)] = _log_sum(rows[(*batch, i)] + columns[(*batch, j)])
 
 
 class Support:

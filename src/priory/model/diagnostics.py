@@ -1,5 +1,6 @@
 """Diagnostics: how a model was found, as plain data that travels with it."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,11 +42,13 @@ class Round:
         members: the numbers of the queries that were looked at.
         temperatures: the temperature of each step up to the chosen one.
         is_implied: whether these are numbers of the one-way marginals that the measured ones imply.
+        share: how much of the last step was taken.
     """
 
     members: tuple[int, ...]
     temperatures: tuple[float, ...]
     is_implied: bool = False
+    share: float = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +69,7 @@ class Diagnostics:
         schedule: the steps that were taken, level by level, by which other answers can be fitted in the same way.
         multipliers: for each measured query, two arrays from which a later estimate can start: those of the fit and
             those of its noisier twin.
+        freedom: the estimated degrees of freedom that the fit has used; NaN where they were not estimated.
     """
 
     solver: str
@@ -79,6 +83,7 @@ class Diagnostics:
     notes: tuple[str, ...] = ()
     schedule: tuple[Round, ...] = ()
     multipliers: tuple[tuple[Query, Array, Array], ...] = ()
+    freedom: float = math.nan
 
     def plot(self) -> Any:  # noqa: ANN401 - altair has no types
         """A chart of the discrepancy and the estimated error along the path, with the chosen points marked.

@@ -127,9 +127,12 @@ class GraphTilted(Tilted):
         program = self.calibrated.program
         if is_top or program.beliefs[place] is None:
             return [(ref.axes, self._array(ref)) for ref in program.tables[place].refs]
-        if place not in self._conditionals:
-            self._conditionals[place] = self._conditional(place)
-        return self._conditionals[place]
+        if place in self._conditionals:
+            return self._conditionals[place]
+        found = self._conditional(place)
+        if found[-1][1].size <= _DIVIDED_CELLS:
+            self._conditionals[place] = found
+        return found
 
     @cached_property
     def _conditionals(self) -> dict[int, list[Table]]:
@@ -144,9 +147,8 @@ class GraphTilted(Tilted):
         separator = program.plan.bags[place].separator
         mass = self._array(belief).transpose([belief.axes.index(v) for v in separator])
         inverse = np.divide(1.0, mass, out=np.zeros(mass.shape), where=mass > _NO_MASS)
-        if last[1].size > _DIVIDED_CELLS:
-            return [*others, last, (separator, inverse)]
-        # The last table of a bag, cut or not, has all of its separator.
+        # The last table of a bag, cut or not, has all of its separator. It is divided at once: the inverses of two bags
+        # with one separator could overflow when they meet.
         axes, table = last
         order = sorted(range(len(separator)), key=lambda i: axes.index(separator[i]))
         shape = [self.domain.shape[v] if v in separator else 1 for v in axes]

@@ -1,6 +1,5 @@
 """Runner: a program's steps bound to a buffer, carried out in linear space by NumPy or from a compiled tape."""
 
-import time
 from collections.abc import Sequence
 from functools import partial
 from itertools import groupby
@@ -12,8 +11,10 @@ from priory.model.algebra import bound, exponentiated, halved, run
 from priory.model.program import Program, Step
 from priory.model.tape import COMPILER, Kernel, fits, written
 
-# Compiling takes about as long as this, so it starts when as much has been spent without it.
-_SECONDS_BEFORE_COMPILING = 0.5
+# Compiling takes about as long as this, even from numba's cache, so it starts when as much could have been saved.
+_SECONDS_BEFORE_COMPILING = 0.8
+# What a tape saves of a small step is the call of NumPy; the arithmetic takes as long either way.
+_SECONDS_PER_STEP = 0.75e-6
 # Shorter runs of small steps are left to NumPy.
 _SHORTEST_TAPE = 12
 
@@ -60,10 +61,9 @@ class Runner:
             for segment in self._segments[direction]:
                 segment()
             return
-        start = time.perf_counter()
         run(self._calls[direction], self.scales)
         if self._worth_a_tape:
-            COMPILER.spent(time.perf_counter() - start, enough=_SECONDS_BEFORE_COMPILING)
+            COMPILER.spent(_SECONDS_PER_STEP * len(self._steps[direction]), enough=_SECONDS_BEFORE_COMPILING)
 
 
 def _segments(steps: Sequence[Step], runner: Runner, kernel: Kernel) -> list[partial[None]]:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priory.data.source import Source, checked_cliques
+from priory.domain import Clique
 from priory.errors import BudgetError, DomainError, OptionError
 from priory.privacy.budget import Budget, short
 from priory.privacy.choice import ChoiceKind, choice_within
@@ -52,6 +53,7 @@ class Curator:
     Attributes:
         reservation: what pays.
         domain: the attributes, which are public.
+        impossible: cells of some cliques that no row can be in, as the schema says: public, and no reason to look.
     """
 
     def __init__(
@@ -61,9 +63,11 @@ class Curator:
         *,
         randomness: Randomness | None = None,
         progress: Progress = silent,
+        impossible: Sequence[tuple[Clique, NDArray[np.bool_]]] = (),
     ) -> None:
         self.reservation = reservation
         self.domain = source.domain
+        self.impossible = tuple(impossible)
         self._source = source
         self._randomness: Randomness = OperatingSystem() if randomness is None else randomness
         self._progress = progress

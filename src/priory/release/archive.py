@@ -61,6 +61,8 @@ def read_archive(path: str | Path, known: frozenset[str]) -> dict[str, dict[str,
         with zipfile.ZipFile(path) as archive:
             manifest = _checked_manifest(archive, known)
             return _checked_sections(archive, manifest)
+    except ReleaseError as error:
+        raise ReleaseError(f"{path}: {error}") from None
     except FileNotFoundError:
         raise ReleaseError(f"{path} does not exist") from None
     except OSError as error:

@@ -42,13 +42,18 @@ def encode_measurements(measurements: Sequence[Measurement]) -> tuple[list[Json]
     for number, measurement in enumerate(measurements):
         values = f"{number}.npy"
         arrays[values] = array_bytes(plain(measurement.values))
+        stddev: float | str = f"{number}.stddev.npy"
+        if isinstance(measurement.stddev, np.ndarray):
+            arrays[str(stddev)] = array_bytes(measurement.stddev)
+        else:
+            stddev = measurement.stddev
         parts = [_encode_part(part, f"{number}.{i}.npy", arrays) for i, part in enumerate(measurement.query.parts)]
         described.append(
             {
                 "clique": list(measurement.query.clique),
                 "parts": parts,
                 "values": values,
-                "stddev": measurement.stddev,
+                "stddev": stddev,
                 "noise": None
                 if measurement.noise is None
                 else {"kind": measurement.noise.kind, "scale": str(measurement.noise.scale)},
@@ -67,11 +72,11 @@ def decode_measurements(
 def _decode_measurement(described: Json, arrays: Mapping[str, bytes], domain: Domain) -> Measurement:
     parts = [_decode_part(part, arrays) for part in described["parts"]]
     query = Query.product(domain, dict(zip(described["clique"], parts, strict=True)))
-    noise = described["noise"]
+    noise, stddev = described["noise"], described["stddev"]
     return Measurement.of(
         query,
         array_of(arrays[described["values"]]),
-        float(described["stddev"]),
+        array_of(arrays[stddev]) if isinstance(stddev, str) else float(stddev),
         None if noise is None else _NOISES[noise["kind"]](_amount(noise["scale"])),
     )
 
@@ -154,7 +159,10 @@ def encode_steps(told: Diagnostics | None) -> Json | None:
         "oracle_calls": told.oracle_calls,
         "total_stddev": told.total_stddev,
         "notes": list(told.notes),
-        "schedule": [[list(step.members), list(step.temperatures), step.is_implied] for step in told.schedule],
+        "schedule": [
+            [list(step.members), list(step.temperatures), step.is_implied, step.share] for step in told.schedule
+        ],
+        "freedom": told.freedom if math.isfinite(told.freedom) else None,
         "path": [_encode_point(point) for point in told.path],
     }
 
@@ -163,7 +171,7 @@ def decode_steps(described: Json | None) -> Diagnostics | None:
     """The diagnostics again."""
     if described is None:
         return None
-    error = described["estimated_error"]
+    error, freedom = described["estimated_error"], described.get("freedom")
     return Diagnostics(
         solver=_text(described["solver"]),
         stop=_text(described["stop"]),
@@ -175,9 +183,10 @@ def decode_steps(described: Json | None) -> Diagnostics | None:
         total_stddev=float(described["total_stddev"]),
         notes=tuple(map(_text, described["notes"])),
         schedule=tuple(
-            Round(tuple(map(int, members)), tuple(map(float, steps)), implied is True)
-            for members, steps, implied in described["schedule"]
+            Round(tuple(map(int, members)), tuple(map(float, steps)), implied is True, float(share))
+            for members, steps, implied, share in described["schedule"]
         ),
+        freedom=math.nan if freedom is None else float(freedom),
     )
 
 

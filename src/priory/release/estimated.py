@@ -5,48 +5,40 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from priory.data.schema import Schema
 from priory.domain import Clique, Domain
 from priory.errors import DataError, DomainError
 from priory.estimate.estimator import estimate
+from priory.estimate.posterior import STOP
+from priory.estimate.units import in_counts
 from priory.factor import Factor
 from priory.model.bases import Base, Uniform
 from priory.model.model import Model
 from priory.model.tilted import merged
 from priory.privacy.measurement import Measurement
-from priory.queries.parts import Matrix
-from priory.queries.query import Query
 
 # Where a budget is so large that noise all but vanishes, a tenth of a count is still allowed for.
 LEAST_STDDEV = 0.1
+Impossible = Sequence[tuple[Clique, NDArray[np.bool_]]]
 
 
 def evidence(measurements: Iterable[Measurement]) -> list[Measurement]:
     """What an estimate rests on: what noise was added to, in counts; the number of rows aside where that is public."""
-    noisy = [in_counts(m) for m in measurements if m.query.clique or m.stddev > 0]
-    return [m if m.stddev >= LEAST_STDDEV else replace(m, stddev=LEAST_STDDEV) for m in noisy]
+    noisy = [in_counts(m) for m in measurements if m.query.clique or not m.is_public]
+    return [m if np.min(m.stddev) >= LEAST_STDDEV else _blurred(m) for m in noisy]
+
+
+def _blurred(measurement: Measurement) -> Measurement:
+    stddev = np.maximum(measurement.stddev, LEAST_STDDEV)
+    return replace(measurement, stddev=stddev if stddev.ndim else float(stddev))
 
 
 def public_total(measurements: Iterable[Measurement]) -> float | None:
     """The number of rows, where it was measured without noise because it is public."""
-    found = [float(m.values) for m in measurements if not m.query.clique and m.stddev == 0]
+    found = [float(m.values) for m in measurements if not m.query.clique and m.is_public]
     return max(1.0, found[0]) if found else None
-
-
-def in_counts(measurement: Measurement) -> Measurement:
-    """The same evidence with no entry of the query above 1: off its lattice, so that answers are like counts.
-
-    Solvers weigh answers by how much counts vary; those of a lattice are larger by its scale.
-    """
-    query, scale, parts = measurement.query, 1.0, []
-    for part in query.parts:
-        largest = float(np.abs(part.entries).max()) if isinstance(part, Matrix) else 1.0
-        parts.append(Matrix(part.entries / largest) if isinstance(part, Matrix) and largest > 1 else part)
-        scale *= max(largest, 1.0)
-    if scale == 1.0:
-        return measurement
-    return Measurement(Query(query.domain, tuple(parts)), measurement.values / scale, measurement.stddev / scale)
 
 
 def estimated(measurements: Sequence[Measurement], base: Base) -> Model:
@@ -57,13 +49,17 @@ def estimated(measurements: Sequence[Measurement], base: Base) -> Model:
         return estimate(evidence(measurements), base.domain, base=base, total=public_total(measurements))
 
 
-def possible(base: Base, schema: Schema) -> Base:
-    """The base without the cells that the schema's constraints rule out.
+def possible(base: Base, impossible: Impossible) -> Base:
+    """The base without cells that cannot be.
+
+    Args:
+        base: the base.
+        impossible: what a schema or a curator says of some cliques.
 
     Raises:
         DataError: nothing would be left of it.
     """
-    zeros = structural_zeros(schema)
+    zeros = structural_zeros(base.domain, impossible)
     if not zeros or _has(base, zeros):
         return base
     try:
@@ -74,13 +70,12 @@ def possible(base: Base, schema: Schema) -> Base:
         ) from None
 
 
-def structural_zeros(schema: Schema) -> dict[Clique, Factor]:
-    """Potentials of −∞ where the schema's constraints rule a cell out, and of 0 elsewhere."""
+def structural_zeros(domain: Domain, impossible: Impossible) -> dict[Clique, Factor]:
+    """Potentials of −∞ where a cell cannot be, and of 0 elsewhere."""
     zeros: dict[Clique, Factor] = {}
-    for clique, mask in schema.impossible():
+    for clique, mask in impossible:
         if mask.any():
-            values = np.where(mask, -np.inf, 0.0)
-            zeros = merged(zeros, {clique: Factor(schema.domain.project(clique), values)})
+            zeros = merged(zeros, {clique: Factor(domain.project(clique), np.where(mask, -np.inf, 0.0))})
     return zeros
 
 
@@ -99,13 +94,17 @@ def _has(base: Base, zeros: dict[Clique, Factor]) -> bool:
 
 def constrained(model: Model, measurements: Sequence[Measurement], schema: Schema) -> Model:
     """The model without the cells that the schema rules out, estimated anew where its estimate can be repeated."""
-    zeros = structural_zeros(schema)
+    zeros = structural_zeros(schema.domain, schema.impossible())
     if not zeros or _has(model, zeros):
         return model
-    can_repeat = model.diagnostics is not None and model.diagnostics.schedule
+    told = model.diagnostics
+    # Weighed public rows are their own base: estimated upon them again, the answers would count twice.
+    can_repeat = told is not None and told.schedule and told.stop != STOP
     try:
-        base = possible(model.base, schema)
-        return estimated(measurements, base) if can_repeat else Model.of(base, model.potentials, model.total)
+        base = possible(model.base, schema.impossible())
+        if can_repeat:
+            return estimated(measurements, base)
+        return replace(Model.of(base, model.potentials, model.total), diagnostics=told)
     except (DataError, DomainError):
         # Nothing of a few rows may be left; what was measured is still worth something.
         return estimated(measurements, uniform(schema.domain, schema))
@@ -113,4 +112,4 @@ def constrained(model: Model, measurements: Sequence[Measurement], schema: Schem
 
 def uniform(domain: Domain, schema: Schema | None) -> Base:
     """Every possible cell alike."""
-    return Uniform(domain) if schema is None else possible(Uniform(domain), schema)
+    return Uniform(domain) if schema is None else possible(Uniform(domain), schema.impossible())

@@ -5,15 +5,22 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
+from priory.data.columns import Category
 from priory.data.schema import Schema
 from priory.domain import Clique, Domain
 from priory.errors import DataError
+from priory.estimate.estimator import estimate
+from priory.privacy.budget import Budget
 from priory.privacy.measurement import Measurement
+from priory.privacy.statement import Statement
 from priory.queries.parts import Point
 from priory.queries.query import Query
+from priory.release.estimated import evidence, uniform
+from priory.release.release import Release
 
 VALUE, STDDEV = "value", "stddev"
 
@@ -30,25 +37,90 @@ def read_measurements(path: str | Path, schema: Schema) -> tuple[Measurement, ..
     """Read noisy counts: a column for each attribute, and the columns `value` and `stddev`; a row for each cell.
 
     An attribute that is empty in a row, or has no column, is summed out there. Cells are named by the schema's labels.
-    Rows with the same attributes and the same standard deviation that make up a whole marginal become one measurement;
-    others become one each.
+    Rows with the same attributes that make up a whole marginal become one measurement, with a standard deviation for
+    each cell where they differ. Where cells are repeated or missing, those with the same standard deviation that make
+    up a whole marginal do; others become one measurement each.
 
     Raises:
         DataError: the file cannot be read, or a row does not fit the schema. It is public: the message quotes it.
     """
-    try:
-        with Path(path).open(newline="", encoding="utf-8") as file:
-            reader = csv.DictReader(file)
-            _check_header(reader.fieldnames or (), schema, path)
-            cells = [_cell(row, schema, f"{path}, line {reader.line_num}") for row in reader]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise DataError(f"{path} cannot be read: {error}") from None
+    header, rows = _read(path)
+    _check_header(header, schema, path)
+    cells = [_cell(row, schema, f"{path}, line {line}") for line, row in rows]
     if not cells:
         raise DataError(f"{path} has no measurements: it needs a row for each cell")
-    groups: dict[tuple[Clique, float], list[_Cell]] = {}
+    groups: dict[Clique, list[_Cell]] = {}
     for cell in cells:
-        groups.setdefault((cell.clique, cell.stddev), []).append(cell)
+        groups.setdefault(cell.clique, []).append(cell)
     return tuple(m for group in groups.values() for m in _measurements(schema.domain, group))
+
+
+def schema_of_measurements(paths: Sequence[str | Path], *, name: str) -> Schema:
+    """The schema that files of noisy counts imply: an attribute for each column, with the labels that occur, in order.
+
+    A value that no row names is not in it: where there are such, write a schema.
+
+    Raises:
+        DataError: a file cannot be read, or has no attributes.
+    """
+    labels: dict[str, dict[str, None]] = {}
+    for path in paths:
+        header, rows = _read(path)
+        for column in (column for column in header if column not in (VALUE, STDDEV)):
+            found = labels.setdefault(column, {})
+            found.update({row[column] or "": None for _, row in rows if row.get(column)})
+    empty = [column for column, found in labels.items() if not found]
+    if empty or not labels:
+        raise DataError(f"{', '.join(map(str, paths))}: no row has a value of {empty or 'any attribute'}")
+    columns = [Category.of(column, tuple(found), other=tuple(found)[-1]) for column, found in labels.items()]
+    return Schema.of(columns, name=name)
+
+
+def declared_release(
+    measurements: Sequence[Measurement],
+    schema: Schema,
+    budget: Budget,
+    *,
+    total: float | None = None,
+    stop: Literal["fission", "converged"] = "fission",
+) -> Release:
+    """A release of noisy counts that were measured elsewhere, with the model that they lead to.
+
+    Args:
+        measurements: the noisy counts.
+        schema: what their cells are called.
+        budget: what they cost, as whoever measured them says; the statement says that it was declared.
+        total: the number of rows, where it is public.
+        stop: see `estimate`.
+    """
+    from importlib.metadata import version
+
+    statement = Statement(
+        mechanism="measured elsewhere, as declared by whoever measured",
+        budget=budget,
+        spent=budget.amount,
+        unit="a row",
+        dataset=schema.name,
+        ledger="memory",
+        is_private=True,
+        version=version("priory"),
+    )
+    base = uniform(schema.domain, schema)
+    model = estimate(evidence(measurements), schema.domain, base=base, total=total, stop=stop)
+    everyone = Query.marginal(schema.domain, ())
+    public = () if total is None else (Measurement.of(everyone, np.array(total), 0.0),)
+    return Release(schema.domain, (*public, *measurements), statement, schema).with_model(model)
+
+
+def _read(path: str | Path) -> tuple[tuple[str, ...], list[tuple[int, dict[str, str | None]]]]:
+    """The header, and each row with its line."""
+    try:
+        with Path(path).open(newline="", encoding="utf-8-sig") as file:
+            reader = csv.DictReader(file)
+            rows = [(reader.line_num, dict(row)) for row in reader]
+            return tuple(reader.fieldnames or ()), rows
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise DataError(f"{path} cannot be read: {error}") from None
 
 
 def _check_header(names: Sequence[str], schema: Schema, path: str | Path) -> None:
@@ -85,16 +157,33 @@ def _number(row: Mapping[str, str | None], name: str, where: str, least: float =
 
 
 def _measurements(domain: Domain, cells: Sequence[_Cell]) -> list[Measurement]:
+    """The cells of one clique."""
+    if _are_whole(domain, cells):
+        return [_marginal(domain, cells)]
+    alike: dict[float, list[_Cell]] = {}
+    for cell in cells:
+        alike.setdefault(cell.stddev, []).append(cell)
+    return [m for group in alike.values() for m in _alike(domain, group)]
+
+
+def _alike(domain: Domain, cells: Sequence[_Cell]) -> list[Measurement]:
     """The cells of one clique with one standard deviation."""
-    clique, stddev = cells[0].clique, cells[0].stddev
-    query = Query.marginal(domain, clique)
-    if len({cell.codes for cell in cells}) == len(cells) == query.rows:
-        values = np.empty(query.shape)
-        for cell in cells:
-            values[cell.codes] = cell.value
-        return [Measurement.of(query, values, stddev)]
+    if _are_whole(domain, cells):
+        return [_marginal(domain, cells)]
     return [
-        Measurement.of(point, np.full(point.shape, cell.value), stddev)
+        Measurement.of(point, np.full(point.shape, cell.value), cell.stddev)
         for cell in cells
-        for point in [Query.product(domain, dict(zip(clique, map(Point, cell.codes), strict=True)))]
+        for point in [Query.product(domain, dict(zip(cell.clique, map(Point, cell.codes), strict=True)))]
     ]
+
+
+def _are_whole(domain: Domain, cells: Sequence[_Cell]) -> bool:
+    return len({cell.codes for cell in cells}) == len(cells) == domain.size_of(cells[0].clique)
+
+
+def _marginal(domain: Domain, cells: Sequence[_Cell]) -> Measurement:
+    query = Query.marginal(domain, cells[0].clique)
+    values, stddevs = np.empty(query.shape), np.empty(query.shape)
+    for cell in cells:
+        values[cell.codes], stddevs[cell.codes] = cell.value, cell.stddev
+    return Measurement.of(query, values, stddevs if np.ptp(stddevs) else cells[0].stddev)

@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 
 from priory.answer import quantiles, tables
-from priory.answer.basis import Basis
+from priory.answer.basis import Basis, Redrawing
 from priory.answer.grid import Names
 from priory.answer.where import Given
 from priory.data.schema import Schema
@@ -213,7 +213,14 @@ class Release:
 
     def basis(self, level: float = LEVEL, draws: int = DRAWS) -> Basis:
         """What answers rest on, for the functions of `priory.answer`."""
-        return Basis(self.columns, self.model, self.evidence, level, draws)
+        if draws not in self._redrawings:
+            self._redrawings[draws] = Redrawing(self.model, self.evidence, draws)
+        return Basis(self.columns, self._redrawings[draws], level)
+
+    @cached_property
+    def _redrawings(self) -> dict[int, Redrawing]:
+        """Redraws that were made already, for the next question."""
+        return {}
 
     @cached_property
     def evidence(self) -> tuple[Measurement, ...]:

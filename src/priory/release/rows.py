@@ -20,10 +20,10 @@ from priory.model.sampling import Chance, Codes, checked_count
 from priory.model.tilted import Tilted
 
 BATCH = 100_000
-# Values inside bins are drawn again so often before the row itself is.
-_TRIES = 20
-# Rows that break a constraint in nearly all of their bins' values would keep us here for ever.
-_MOST_ROUNDS = 200
+# Values inside bins are drawn again so often before the row itself is, too.
+_TRIES = 10
+# Rows that break a constraint with nearly all values of their bins would keep us here for ever.
+_MOST_ROUNDS = 1000
 Seed = int | np.random.Generator | None
 
 
@@ -73,7 +73,7 @@ def _drawn(tilted: Tilted, schema: Schema, n: int, chance: Chance) -> Table:
     for attempt in range(1, _MOST_ROUNDS):
         if not len(bad):
             return table
-        if attempt % _TRIES == 0:
+        if attempt > _TRIES:
             codes[bad] = tilted.sample(len(bad), chance)
         table = _replaced(table, bad, _decoded(schema, codes[bad], chance))
         bad = bad[_bad(schema, _taken(table, bad))]

@@ -12,10 +12,10 @@ from priory.answer.intervals import Interval, Source, source_of
 from priory.factor import Array
 from priory.queries.query import Query
 from priory.release import Release
+from priory.release.release import DRAWS, LEVEL
 from priory.report.places import Places
 
-LEVEL = 0.9
-DRAWS, FEWEST_DRAWS = 30, 10
+FEWEST_DRAWS = 10
 # Draws hold so many numbers in all, about; and an attribute with more codes is summed up before it is asked about.
 MOST_DRAWN, MOST_CODES = 20_000_000, 5_000
 # A group this many times larger than all others would leave them no room.

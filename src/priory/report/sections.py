@@ -7,8 +7,9 @@ import numpy as np
 
 from priory.factor import Array
 from priory.privacy.statement import KEPT
+from priory.release.release import LEVEL
 from priory.report import charts
-from priory.report.answered import LEVEL, Answer
+from priory.report.answered import Answer
 from priory.report.contents import MOST_COMPARED, Contents
 from priory.report.html import Html, Text, element, joined, shortened
 from priory.report.page import Section, folded, paragraph, table, tiles

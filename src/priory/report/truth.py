@@ -16,8 +16,9 @@ from priory.domain import Clique
 from priory.errors import DomainError, OptionError
 from priory.factor import Array
 from priory.release import Release
+from priory.release.release import LEVEL
 from priory.report import charts
-from priory.report.answered import LEVEL, Answer, answered
+from priory.report.answered import Answer, answered
 from priory.report.contents import places_alone
 from priory.report.html import Html, Text, element, joined, shortened
 from priory.report.page import Page, Section, paragraph, table, tiles

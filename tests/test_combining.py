@@ -1,0 +1,84 @@
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+import priory as pr
+from priory.errors import OptionError, ReleaseError
+from priory.privacy.accounting import epsilon_at
+from priory.privacy.ledger import Ledger, Terms
+from priory.privacy.randomness import Replay
+from priory.release import Release, combine
+
+SCHEMA = pr.Schema.coded({"a": 4, "b": 3}, name="people")
+
+
+def rows(n: int = 500) -> dict[str, Any]:
+    rng = np.random.default_rng(0)
+    return {"a": rng.integers(0, 4, n), "b": rng.choice(3, n, p=[0.7, 0.2, 0.1])}
+
+
+def released(seed: int = 0, **options: Any) -> Release:
+    return pr.fit(rows(), SCHEMA, **{"rho": "0.01", "randomness": Replay(seed=seed), **options})
+
+
+def test_the_measurements_of_all_make_one_model_nearer_to_the_truth() -> None:
+    truth = np.bincount(rows()["b"], minlength=3)
+    releases = [released(seed) for seed in range(8)]
+    combined = combine(releases)
+    assert len(combined.measurements) == 16
+    alone = np.mean([np.abs(r.model.project("b").values - truth).sum() for r in releases])
+    assert np.abs(combined.model.project("b").values - truth).sum() < alone
+    assert len(combined.marginal("a", "b", draws=3)) == 12
+
+
+def test_budgets_are_added_up_by_composition() -> None:
+    assert combine([released(0), released(1)]).statement.budget.amount == Fraction(1, 50)
+    pure = combine([released(0, rho=None, epsilon=1), released(1, rho=None, epsilon="1/2")]).statement.budget
+    assert (pure.currency.value, pure.amount) == ("pure", Fraction(3, 2))
+    mixed = combine([released(0, rho=None, epsilon=1), released(1)]).statement
+    assert mixed.budget.amount == Fraction(1, 2) + Fraction(1, 100)
+    assert mixed.spent <= mixed.budget.amount
+    one = released(0, rho=None, epsilon=1, delta=1e-6)
+    two = released(1, rho=None, epsilon=2, delta=1e-9)
+    both = combine([one, two]).statement.budget
+    assert both.delta == Fraction(1, 10**9)
+    assert both.epsilon == epsilon_at(one.statement.budget.amount + two.statement.budget.amount, both.delta)
+    assert 2 < float(both.epsilon) < 3 + 1
+
+
+def test_a_combined_release_is_as_private_and_as_kept_as_the_least_of_its_parts(tmp_path: Any) -> None:
+    book = Ledger.create(tmp_path / "a.ledger", Terms("people", SCHEMA.dump(), pr.Budget.zcdp(1)))
+    kept = released(0, ledger=book, randomness=None)
+    also = released(1, ledger=book, randomness=None)
+    loose = released(2, randomness=None)
+    assert combine([kept, also]).statement.ledger == "file"
+    assert combine([kept, loose]).statement.ledger == "memory"
+    assert combine([kept, loose]).statement.is_private
+    assert not combine([kept, released(3)]).statement.is_private
+    combine([kept, loose]).save(tmp_path / "c.priory")
+    again = pr.load(tmp_path / "c.priory")
+    assert again.statement == combine([kept, loose]).statement
+    assert "combined" in str(again.statement)
+
+
+def test_releases_that_do_not_belong_together_are_refused() -> None:
+    other = pr.Schema.coded({"a": 4, "b": 3}, name="others")
+    for stranger, words in (
+        (pr.fit(rows(), other, rho=1), "schemas"),
+        (pr.fit({"a": [0]}, pr.Schema.coded({"a": 4}, name="people"), rho=1), "attributes"),
+        (released(1, relation="replace-one"), "neighbours"),
+        (released(0), "given twice"),
+    ):
+        with pytest.raises(ReleaseError, match=words):
+            combine([released(0), stranger])
+    for few in ([], [released(0)], [released(0), "a.priory"]):
+        with pytest.raises(OptionError, match="at least two"):
+            combine(few)  # type: ignore[arg-type]
+
+
+def test_public_rows_that_one_of_them_started_from_are_kept() -> None:
+    started = released(0, mechanism="prior", public=rows(50))
+    combined = combine([released(1), started])
+    assert combined.model.total == pytest.approx(500, abs=100)

@@ -1,0 +1,184 @@
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from priory import town
+from priory.cli import main
+from priory.cli.progress import spoken, time_left
+from priory.data.schema import Schema
+from priory.data.table import Table
+from priory.mechanisms.fit import fit
+from priory.privacy.randomness import Replay
+from priory.release import Release
+
+pty = pytest.importorskip("pty", reason="this system has no terminals of that kind")
+SCHEMA = Schema.parse(
+    """
+priory: 1
+name: people
+columns:
+  hours-per-week: {kind: integer, bounds: [0, 99], bins: {edges: [0, 20, 40, 99]}, nullable: true}
+  "Größe, in cm": {kind: real, bounds: [0, 250], bins: 5, nullable: true}
+  sex: {kind: category, levels: [F, M], other: M}
+"""
+)
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    data = {"hours-per-week": [3, 30, 50] * 30, "Größe, in cm": [120.0, 180.5, None] * 30, "sex": ["F", "M", "F"] * 30}
+    path = tmp_path_factory.mktemp("house") / "a.priory"
+    fit(data, SCHEMA, rho=1, randomness=Replay(seed=0)).save(path)
+    return path
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[str, str]:
+    with pytest.raises(SystemExit) as ended:
+        main([str(argument) for argument in arguments])
+    out, err = capsys.readouterr()
+    assert not ended.value.code, err
+    return out, err
+
+
+def rows_of(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+@pytest.mark.parametrize(
+    ("options", "ask"),
+    [
+        (["sex"], lambda r: r.marginal("sex")),
+        ([], lambda r: r.count()),
+        (["--where", "hours-per-week >= 20"], lambda r: r.count("hours-per-week >= 20")),
+        (["sex", "--mean", "hours-per-week"], lambda r: r.mean("hours-per-week", by="sex")),
+        (["--sum", "Größe, in cm"], lambda r: r.sum("Größe, in cm")),
+        (["--median", "hours-per-week"], lambda r: r.median("hours-per-week")),
+        (["sex", "--quantile", "Größe, in cm", "--at", "0.9"], lambda r: r.quantile("Größe, in cm", 0.9, by="sex")),
+        (["sex", "--share", "hours-per-week"], lambda r: r.share("hours-per-week", given="sex")),
+        (["--cdf", "hours-per-week"], lambda r: r.cdf("hours-per-week")),
+        (["sex", "--level", "0.5"], lambda r: r.marginal("sex", level=0.5)),
+    ],
+)
+def test_a_pipe_gets_the_answers_of_python_as_csv_and_json(
+    file: Path, capsys: pytest.CaptureFixture[str], options: list[str], ask: Any
+) -> None:
+    wanted: Table = ask(Release.load(file))
+    found = rows_of(run(capsys, "query", file, *options)[0])
+    assert [row["estimate"] for row in found] == [str(each) for each in wanted.to_dict()["estimate"]]
+    told = json.loads(run(capsys, "query", file, *options, "--json")[0])
+    assert told["of"] == len(wanted)
+    assert [row["low"] for row in told["rows"]] == wanted.to_dict()["low"]
+
+
+def test_a_terminal_gets_a_table_and_notes_go_to_stderr(file: Path) -> None:
+    master, slave = pty.openpty()
+    command = [sys.executable, "-m", "priory", "query", str(file), "sex", "--where", "hours-per-week > 30"]
+    done = subprocess.run(command, stdout=slave, stderr=subprocess.PIPE, text=True, check=True)
+    os.close(slave)
+    shown = os.read(master, 10_000).decode()
+    assert "────" in shown
+    assert "estimate" in shown
+    assert "[20, 40) of 'hours-per-week' is one bin" in done.stderr
+
+
+def test_a_long_answer_is_cut_where_one_asks(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out, err = run(capsys, "query", file, "sex", "hours-per-week", "--limit", 3)
+    assert len(rows_of(out)) == 3
+    assert "5 more rows" in err
+
+
+def test_rows_go_to_stdout_to_csv_to_parquet_and_as_lines_of_json(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ("sample", file, "-n", 20, "--seed", 5, "--where", "sex = 'F'")
+    out, _ = run(capsys, *options)
+    assert {row["sex"] for row in rows_of(out)} == {"F"}
+    lines = run(capsys, *options, "--json")[0].splitlines()
+    assert [json.loads(line)["hours-per-week"] for line in lines] == [
+        int(row["hours-per-week"]) if row["hours-per-week"] else None for row in rows_of(out)
+    ]
+    run(capsys, *options, "-o", tmp_path / "a.csv")
+    assert (tmp_path / "a.csv").read_text(encoding="utf-8") == out
+    told = json.loads(run(capsys, *options, "-o", tmp_path / "a.parquet", "--json")[0])
+    assert told == {"output": str(tmp_path / "a.parquet"), "rows": 20}
+
+
+def test_releases_are_combined(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = {"hours-per-week": [3], "Größe, in cm": [120.0], "sex": ["F"]}
+    fit(data, SCHEMA, rho=1).save(tmp_path / "b.priory")
+    out, err = run(capsys, "combine", file, tmp_path / "b.priory", "-o", tmp_path / "c.priory")
+    assert "promise: ρ = 2" in out
+    assert "NOT PRIVATE" in out
+    assert "6 measurements of 2 releases" in err
+    told = json.loads(run(capsys, "combine", file, tmp_path / "b.priory", "-o", tmp_path / "d.priory", "--json")[0])
+    assert told["statement"]["spent"] == "2"
+
+
+def test_a_plan_forecasts_without_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    SCHEMA.save(tmp_path / "s.yaml")
+    common = ("plan", "--schema", tmp_path / "s.yaml", "-n", 5_000, "--delta", "1e-6")
+    out, err = run(capsys, *common, "--epsilon", "0.1", "--epsilon", "5")
+    assert "independent on 5,000 rows of 'people'" in out
+    assert "hours-per-week × Größe, in cm" in out
+    assert "--public" in err
+    told = json.loads(run(capsys, *common, "--epsilon", "0.01", "--epsilon", "10", "--runs", 3, "--json")[0])
+    errors = [each["columns"][0]["error"] for each in told["rehearsals"]]
+    assert errors[1] < errors[0] / 2
+    pairs = [tuple(each["columns"]) for each in told["rehearsals"][0]["pairs"]]
+    assert sorted(pairs) == sorted(
+        [("hours-per-week", "Größe, in cm"), ("hours-per-week", "sex"), ("Größe, in cm", "sex")]
+    )
+
+
+def test_a_plan_can_be_rehearsed_on_public_rows(capsys: pytest.CaptureFixture[str]) -> None:
+    options = ("--public", town.LAST_YEAR, "--epsilon", 1, "--delta", "1e-9", "--json")
+    told = json.loads(run(capsys, "plan", "--schema", town.SCHEMA, "-n", 3_000_000, *options)[0])
+    assert told["rehearsed_on"] == "public rows, drawn anew"
+    assert len(told["rehearsals"][0]["pairs"]) == 13 * 12 / 2
+    # Three million rows leave nearly no noise; what is left is what independent columns cannot express.
+    assert max(each["error"] for each in told["rehearsals"][0]["columns"]) < 0.01
+    assert told["rehearsals"][0]["mean_error"] > 0.01
+
+
+def test_completion_knows_the_verbs_and_the_mechanisms() -> None:
+    environment = {**os.environ, "_PRIORY_COMPLETE": "complete_bash", "COMP_CWORD": "1", "COMP_WORDS": "priory qu"}
+    done = subprocess.run(
+        [sys.executable, "-m", "priory"], env=environment, capture_output=True, text=True, check=False
+    )
+    assert "query" in done.stdout
+    words = "priory fit --mechanism mw"
+    environment |= {"COMP_WORDS": words, "COMP_CWORD": "3"}
+    done = subprocess.run(
+        [sys.executable, "-m", "priory"], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.stdout.split() == ["mwem", "mwem+pgm"]
+
+
+def test_a_fit_on_a_terminal_shows_its_rounds_and_a_pipe_sees_nothing_of_them(tmp_path: Path) -> None:
+    SCHEMA.save(tmp_path / "s.yaml")
+    (tmp_path / "t.csv").write_text('hours-per-week,"Größe, in cm",sex\r\n3,120,F\r\n', encoding="utf-8", newline="")
+    command = [sys.executable, "-m", "priory", "fit", tmp_path / "t.csv", "--schema", tmp_path / "s.yaml", "--rho", "1"]
+    command += ["--mechanism", "mwem+pgm", "-o"]
+    quiet = subprocess.run([*map(str, command), str(tmp_path / "a.priory")], capture_output=True, text=True, check=True)
+    assert "round" not in quiet.stderr
+    master, slave = pty.openpty()
+    subprocess.run([*map(str, command), str(tmp_path / "b.priory")], stdout=subprocess.PIPE, stderr=slave, check=True)
+    os.close(slave)
+    shown = os.read(master, 100_000).decode()
+    assert "round" in shown
+    assert "spent" in shown
+
+
+def test_the_time_left_is_that_of_the_last_rounds() -> None:
+    assert time_left([(0.0, 0.0)]) is None
+    assert time_left([(0.0, 0.0), (1.0, 0.0)]) is None
+    steps = [(float(t), 0.01 * t) for t in range(50)] + [(50.0 + 10 * t, 0.5 + 0.01 * t) for t in range(10)]
+    assert time_left(steps) == pytest.approx(10 * 41)
+    assert spoken(59.6) == "60 s"
