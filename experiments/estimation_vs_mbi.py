@@ -24,9 +24,9 @@ DRAWS = 10
 # All pairs where there are at most 1,200 of them, as in all four tables but Stroke, which has 5,995.
 PAIRS, TRIPLES = 1200, 400
 # Running to convergence takes minutes on the large tables: fewer draws there.
-CONVERGED = {"loans": 2, "stroke": 1}
+CONVERGED = {"loans": 2, "stroke": 1, "adult": 3}
 # All points of the last level's path, and so many beyond where it stopped, are compared with the stop in these draws.
-FOLLOWED = {"titanic": 10, "adult": 5, "loans": 2, "stroke": 1}
+FOLLOWED = {"titanic": 10, "adult": 3, "loans": 2, "stroke": 1}
 BEYOND = 4
 
 

@@ -5,13 +5,16 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from priory.domain import Domain
 from priory.errors import PrioryError
-from priory.estimate.dual import Dual
+from priory.estimate.dual import Dual, interpolated
 from priory.estimate.estimator import estimate, refitted
 from priory.estimate.evidence import Evidence, Implied
 from priory.estimate.raking import Raking
+from priory.estimate.risk import Pair
 from priory.estimate.solvers import DualAveraging, MirrorDescent
 from priory.estimate.stopping import levels
 from priory.model.bases import Product, PublicRows
@@ -113,6 +116,62 @@ def test_a_wrong_prior_is_left_where_the_evidence_is_strong() -> None:
     before = squared_error(estimate([], WIDE, base=wrong, total=float(table.sum())), table, measurements)
     after = squared_error(estimate(measurements, WIDE, base=wrong), table, measurements)
     assert after < 0.05 * before
+
+
+@given(
+    st.floats(-2, 2),
+    st.floats(0.1, 50),
+    st.integers(0, 10**6),
+)
+def test_a_part_of_a_step_is_where_the_parabola_of_the_estimated_error_is_least(
+    least: float, length: float, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    fitted, way = rng.normal(size=20), rng.normal(size=20)
+    way *= length / np.linalg.norm(way)
+    state = Dual().init(small(0).problem())
+
+    def pair(t: float) -> Pair:
+        return Pair(state, state, fitted + t * way, length**2 * (t - least) ** 2 + 7, freedom=3.0)
+
+    start, end = pair(0.0), pair(1.0)
+    assert end.share_from(start, caution=0.0) == pytest.approx(least, abs=1e-6)
+    # Caution takes off half the standard error of the gain, √(1 + 4‖F − F₀‖²).
+    assert end.share_from(start) == pytest.approx(least - 0.5 * np.sqrt(1 + 4 * length**2) / length**2, abs=1e-6)
+
+
+def test_no_chosen_point_has_a_higher_estimated_error_than_where_its_level_began() -> None:
+    for stddev in (2.0, 20.0, 100.0):
+        _, measurements = wide(0, stddev)
+        told = diagnostics(estimate(measurements, WIDE))
+        for _, group in itertools.groupby(told.path, key=lambda point: point.level):
+            first, *rest = list(group)
+            [chosen] = [point for point in (first, *rest) if point.is_chosen]
+            assert chosen.error <= first.error
+        assert all(0 < level.share <= 1 for level in told.schedule)
+    # With much noise some step is taken in part.
+    assert any(level.share < 1 for level in told.schedule)
+
+
+def test_between_two_states_lie_the_marginals_of_multipliers_between_theirs() -> None:
+    task = small(0, LOOP, noise=3.0)
+    problem = task.problem()
+    start = Dual().init(problem)
+    end = Dual().step(problem, start)
+    whole, none, half = (interpolated(problem, start, end, share) for share in (1.0, 0.0, 0.5))
+    np.testing.assert_allclose(whole.marginals, end.marginals)
+    np.testing.assert_allclose(none.marginals, start.marginals)
+    np.testing.assert_allclose(half.theta, 0.5 * (start.theta + end.theta))
+    np.testing.assert_allclose(half.marginals, problem.marginals(half.theta))
+
+
+def test_levels_order_queries_by_their_precision_and_not_by_their_noisiest_answer() -> None:
+    noise = np.full((30, 40), 10.0)
+    noise[0, 0] = 1e9
+    pair = Measurement.of(Query.marginal(WIDE, ("x", "y")), np.zeros((30, 40)), noise)
+    blunt = Measurement.of(Query.marginal(WIDE, ("x", "z")), np.zeros((30, 3)), 10_000.0)
+    first, *_ = levels(Evidence.of(WIDE, [blunt, pair]))
+    assert first == [1]
 
 
 def test_levels_add_weaker_evidence_after_stronger() -> None:

@@ -25,15 +25,17 @@ _LEAST = 60
 
 @dataclass(frozen=True, eq=False)
 class Misfit:
-    """The root mean square misfit of answers of each size, as a share of the answer.
+    """The root mean square misfit of answers of each size, rather too large than too small.
 
     Attributes:
         edges: the sizes, in records, between the groups.
         shares: for each group, the misfit as a share of the answer.
+        least: the misfit of the smallest answers, in records: of next to nothing a share is nothing.
     """
 
     edges: Array
     shares: Array
+    least: float
 
     @classmethod
     def of(cls, model: Model, measurements: Sequence[Measurement], temperature: float) -> "Misfit":
@@ -60,13 +62,21 @@ class Misfit:
             if below >= _LEAST and np.sum(sizes > edge) >= _LEAST:
                 edges.append(edge)
         group = np.searchsorted(edges, sizes)
-        tops = np.bincount(group, excess, len(edges) + 1).astype(np.float64)
-        weights = np.bincount(group, sizes**2, len(edges) + 1).astype(np.float64)
-        return cls(np.array(edges), np.sqrt(np.maximum(_falling(tops, weights), 0.0)))
+        tops, spreads, weights = (
+            np.bincount(group, each, len(edges) + 1).astype(np.float64) for each in (excess, excess**2, sizes**2)
+        )
+        shares = _falling(tops, spreads, weights)
+        if not edges:
+            return cls(np.empty(0), shares, 0.0)
+        # The smallest may be predicted as nothing at all, and any share of that is none.
+        shares[0] = shares[1]
+        least = _upper(tops[:1], spreads[:1], np.array([np.sum(group == 0)]))
+        return cls(np.array(edges), shares, float(least[0]))
 
     def __call__(self, answers: Array) -> Array:
         """The misfit of these answers, in records."""
-        return np.asarray(self.shares[np.searchsorted(self.edges, answers)] * np.abs(answers))
+        shares = self.shares[np.searchsorted(self.edges, answers)] * np.abs(answers)
+        return np.maximum(shares, self.least)
 
 
 def _left_out(measurements: Sequence[Measurement]) -> list[Measurement]:
@@ -80,13 +90,18 @@ def _left_out(measurements: Sequence[Measurement]) -> list[Measurement]:
     return found[:: -(-len(found) // _MOST)] if found else []
 
 
-def _falling(tops: Array, weights: Array) -> Array:
-    """tops/weights, with neighbours pooled until none exceeds the one before [Barlow et al. 1972]."""
-    blocks: list[list[float]] = []
-    for top, weight in zip(tops, weights, strict=True):
-        blocks.append([float(top), float(weight), 1])
-        while len(blocks) > 1 and blocks[-1][0] * blocks[-2][1] >= blocks[-2][0] * blocks[-1][1]:
-            *_, last = blocks
-            blocks.pop()
-            blocks[-1] = [a + b for a, b in zip(blocks[-1], last, strict=True)]
-    return np.array([top / max(weight, 1e-300) for top, weight, n in blocks for _ in range(int(n))])
+def _upper(tops: Array, spreads: Array, weights: Array) -> Array:
+    """The root of tops/weights with one standard error of the sum added, as noise may hide that much."""
+    return np.sqrt(np.maximum(tops + np.sqrt(spreads), 0.0) / np.maximum(weights, 1e-12))
+
+
+def _falling(tops: Array, spreads: Array, weights: Array) -> Array:
+    """The misfit of each group, with neighbours pooled until none exceeds the one before [Barlow et al. 1972]."""
+    blocks: list[Array] = []
+    for each in zip(tops, spreads, weights, np.ones(len(tops)), strict=True):
+        blocks.append(np.array(each))
+        while len(blocks) > 1 and blocks[-1][0] * blocks[-2][2] >= blocks[-2][0] * blocks[-1][2]:
+            last = blocks.pop()
+            blocks[-1] = blocks[-1] + last
+    pooled = np.array(blocks).T
+    return np.repeat(_upper(*pooled[:3]), pooled[3].astype(int))

@@ -17,8 +17,6 @@ from priory.mechanisms.registry import MECHANISMS
 from priory.release import Release
 from priory.release.encoding import encode_statement
 
-RECIPE = "Which recipe; unless told, independent, or prior with --public."
-
 
 def complete_mechanism(incomplete: str) -> list[tuple[str, str]]:
     """The mechanisms whose names begin so, for shells."""
@@ -33,7 +31,10 @@ def fit(
     epsilon: Epsilon = None,
     delta: Delta = None,
     rho: Rho = None,
-    mechanism: Annotated[str | None, typer.Option(help=RECIPE, autocompletion=complete_mechanism)] = None,
+    mechanism: Annotated[
+        str | None,
+        typer.Option(help="Which recipe; default: aim, or prior with --public.", autocompletion=complete_mechanism),
+    ] = None,
     public: Annotated[Path | None, typer.Option(help="A public table with the same columns, to start from.")] = None,
     by: Annotated[
         list[str] | None, typer.Option(help="Columns, with commas, that make groups; again for finer.")

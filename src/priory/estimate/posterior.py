@@ -36,8 +36,8 @@ LEAST_WORTH, LEAST_PART = 10.0, 0.01
 MOST_STEPS = 6
 # Standard errors of gain it takes to believe many small samples less: where answers are many, some noise is large.
 CAUTION = 2.0
-# There is one step and no colder one to mend it: it is solved to the end.
-SETTINGS = Dual.exact(accuracy=0.005)
+# Rows that hardly fit the answers take long to weigh, and no later step makes good what this one leaves.
+SETTINGS = Dual(accuracy=0.005, inner=1000)
 # What the diagnostics of such a model say of how it stopped.
 STOP = "posterior"
 # Any fixed number will do: the signs must only be independent of the noise, which comes from the operating system.
@@ -70,8 +70,8 @@ def posterior(measurements: Iterable[Measurement], base: Base, total: float, rec
 def _told(chosen: Pair, evidence: Evidence) -> Diagnostics:
     """How the model was found, by which its intervals can be drawn."""
     temperature = chosen.mine.carry.temperature
-    # The base itself has no temperature: no step was taken.
-    step = Round(tuple(range(len(evidence.queries))), () if math.isinf(temperature) else (temperature,))
+    # Where the base itself is best, no step was taken.
+    step = Round(tuple(range(len(evidence.queries))), (temperature,) if math.isfinite(temperature) else ())
     return Diagnostics(
         solver="Dual",
         stop=STOP,
