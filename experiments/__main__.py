@@ -16,6 +16,7 @@ EXPERIMENTS = (
     "ide",
     "ours_public",
     "adult_raw",
+    "default_fit",
 )
 
 

@@ -10,6 +10,7 @@ import os
 import subprocess
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
@@ -61,7 +62,10 @@ def part_a(table: str, repeats: int, minutes: float) -> None:
         for epsilon, repeat in jobs:
             key = {"table": table, "epsilon": epsilon, "repeat": repeat}
             if not results.has(**key) and time.monotonic() < end:
-                for row in list(estimates(held(table), ways(epsilon)["hdmm"], repeat)):
+                way = ways(epsilon)["hdmm"]
+                # Running to convergence takes three times as long as all else: once is enough.
+                kept = {name: found for name, found in way.estimates.items() if repeat == 0 or name != "pgm converged"}
+                for row in list(estimates(held(table), replace(way, estimates=kept), repeat)):
                     results.add(key | row)
             done(f"ε = {epsilon}")
     groups: dict[tuple[str, str], list[float]] = {}

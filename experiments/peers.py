@@ -68,16 +68,21 @@ class Mbi:
 
     def __getitem__(self, number: int) -> PeerEstimate:
         """The estimate of one draw."""
-        with np.load(self._path(number)) as results:
-            potentials = {
-                tuple(clique): Factor(self.domain.project(clique), results[f"potentials/{j}"].astype(np.float64))
-                for j, clique in enumerate(json.loads(str(results["held"])))
-            }
-            model = Model(Uniform(self.domain), potentials, float(results["total"]))
-            return PeerEstimate(model, float(results["seconds"]), float(results["first"]))
+        return read_estimate(self._path(number), self.domain)
 
     def _path(self, number: int) -> Path:
         return self.folder / "draws" / f"{number}.npz"
+
+
+def read_estimate(path: Path, domain: Domain) -> PeerEstimate:
+    """What a peer's process left in a file."""
+    with np.load(path) as results:
+        potentials = {
+            tuple(clique): Factor(domain.project(clique), results[f"potentials/{j}"].astype(np.float64))
+            for j, clique in enumerate(json.loads(str(results["held"])))
+        }
+        model = Model(Uniform(domain), potentials, float(results["total"]))
+        return PeerEstimate(model, float(results["seconds"]), float(results["first"]))
 
 
 def mbi_python() -> Path:

@@ -313,3 +313,10 @@ def test_intervals_of_a_few_answers_are_not_blown_up_by_degrees_of_freedom_that_
     table = release.marginal("a").to_dict()
     widths = np.array(table["high"]) - np.array(table["low"])
     assert (widths < 10 * release.measurements[0].stddev).all()
+
+
+def test_answers_and_rows_of_a_release_that_is_not_private_say_so(release: Release) -> None:
+    for table in (release.count(draws=2), release.mean("age", draws=2), release.sample(3), release.sample(150_000)):
+        assert "NOT PRIVATE" in str(table)
+    private = fit(rows(), SCHEMA, rho=1)
+    assert "NOT PRIVATE" not in str(private.count(draws=2)) + str(private.sample(3))

@@ -6,6 +6,7 @@ import pytest
 from checks import MECHANISM_CHECKS
 from houses import DOMAIN, Rows, random_rows
 from priory.data.schema import Schema
+from priory.domain import Domain
 from priory.errors import BudgetError, DataError, DomainError, LedgerError, OptionError, SchemaError
 from priory.mechanisms.fit import fit
 from priory.mechanisms.independent import Independent
@@ -14,6 +15,8 @@ from priory.privacy.budget import Budget
 from priory.privacy.ledger import Ledger, State, Terms
 from priory.privacy.progress import Step
 from priory.privacy.randomness import Replay
+from priory.queries.query import Query
+from priory.queries.workload import Workload
 
 SCHEMA = Schema.parse(
     """
@@ -57,7 +60,8 @@ def test_an_unknown_mechanism_is_refused_with_the_known_ones() -> None:
 def test_a_fit_goes_from_a_table_to_a_release(table: Path) -> None:
     release = fit(table, SCHEMA, epsilon=1, delta=1e-9, unit="id", max_rows=2)
     assert release.schema == SCHEMA
-    assert [m.query.clique for m in release.measurements] == [("colour",), ("age",)]
+    assert release.statement.mechanism == "aim"
+    assert {m.query.clique for m in release.measurements} >= {("colour",), ("age",)}
     assert "a person (column 'id'), with at most 2 of their rows" in str(release.statement)
     assert "no ledger on disk" in str(release.statement)
     assert release.statement.is_private
@@ -128,6 +132,22 @@ def test_a_mechanism_with_settings_of_ones_own_can_be_given() -> None:
     release = fit(source, schema, rho=1, mechanism=Independent(), randomness=Replay(seed=0))
     assert release.statement.mechanism == "independent"
     assert not release.statement.is_private
+
+
+def test_a_fit_aims_at_the_workload_it_is_given() -> None:
+    schema = Schema.coded(dict(zip(DOMAIN, DOMAIN.shape, strict=True)))
+    workload = Workload.of([Query.marginal(DOMAIN, ("age", "sex"))])
+    release = fit(random_rows(), schema, rho=1, workload=workload)
+    assert {m.query.clique for m in release.measurements} <= {("age",), ("sex",), ("marital-status",), ("age", "sex")}
+    with pytest.raises(OptionError, match="workload"):
+        fit(random_rows(), schema, rho=1, workload=workload, mechanism="independent")
+    with pytest.raises(DomainError):
+        fit(random_rows(), schema, rho=1, workload=Workload.marginals(Domain.of({"age": 5}), 1))
+
+
+def test_a_fit_upon_public_data_starts_from_it_unless_told(table: Path) -> None:
+    release = fit(table, SCHEMA, rho=1, public={"colour": ["red", "green"], "age": [1, 70]})
+    assert release.statement.mechanism == "prior"
 
 
 def test_whoever_waits_is_told_of_each_round_and_of_what_was_paid_before_it() -> None:

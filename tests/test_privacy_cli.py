@@ -113,7 +113,7 @@ def test_a_release_that_is_paid_for_is_not_lost_when_its_place_fills_up(
     out, err = capsys.readouterr()
     assert ended.value.code == 0
     assert "No space left" in err
-    assert len(Release.load(json.loads(out)["output"]).measurements) == 2
+    assert len(Release.load(json.loads(out)["output"]).measurements) >= 2
 
 
 def test_a_person_column_of_the_schema_is_protected_without_being_asked(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 import re
 import stat
+from collections.abc import Sequence
 from fractions import Fraction
 from html.parser import HTMLParser
 from pathlib import Path
@@ -63,7 +64,9 @@ def statement(name: str = "people", *, is_private: bool = True) -> Statement:
     return Statement("by hand", budget, budget.amount, "a row", name, "memory", is_private, "0.0")
 
 
-def measured(schema: pr.Schema, cliques: list[Clique], *, is_private: bool = True, records: float = 1000) -> Release:
+def measured(
+    schema: pr.Schema, cliques: Sequence[Clique], *, is_private: bool = True, records: float = 1000
+) -> Release:
     """A release of made-up counts: no private row is needed to draw a page."""
     rng = np.random.default_rng(0)
     found = []
@@ -244,6 +247,14 @@ def test_shares_of_the_budget_add_up_to_it() -> None:
     query = pr.Query.marginal(schema.domain, "zone")
     unknown = Measurement.of(query, np.zeros(5), 3.0)
     assert spending(Release(release.domain, (unknown,), release.statement)) == []
+
+
+def test_many_sets_of_columns_that_got_the_same_are_told_in_one_line() -> None:
+    schema = coded(*[2] * 9)
+    pairs = [(f"c{i}", f"c{j}") for i in range(9) for j in range(i)]
+    found = page(measured(schema, pairs))
+    assert any("36 sets of columns, " in text for text in found.texts)
+    assert "All 9 columns were measured together with each other, in 36 sets." in found.texts
 
 
 def test_intervals_are_wider_where_noise_is_larger_and_unknown_where_nothing_was_measured() -> None:

@@ -1,5 +1,7 @@
 """Solvers: all of them against brute force on small tables."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -185,6 +187,55 @@ def test_a_warm_start_ends_in_the_same_place() -> None:
     cold = estimate(task.measurements, DOMAIN, total=task.total, stop="converged")
     warm = estimate(task.measurements, DOMAIN, total=task.total, stop="converged", warm=before)
     assert loss_of(warm, task) == pytest.approx(loss_of(cold, task), rel=1e-4)
+
+
+def calls_of(model: Model) -> int:
+    assert model.diagnostics is not None
+    return model.diagnostics.oracle_calls
+
+
+def test_a_warm_start_of_mirror_descent_carries_potentials_and_step_and_takes_fewer_calls() -> None:
+    warm_calls, cold_calls = 0, 0
+    for seed in range(6):
+        task = small(seed, LOOP)
+        options: dict[str, Any] = {"total": task.total, "solver": MirrorDescent(), "stop": "converged"}
+        before = estimate(task.measurements[:3], DOMAIN, **options)
+        cold, warm = (estimate(task.measurements, DOMAIN, warm=start, **options) for start in (None, before))
+        assert loss_of(warm, task) == pytest.approx(loss_of(cold, task), rel=1e-4)
+        warm_calls, cold_calls = warm_calls + calls_of(warm), cold_calls + calls_of(cold)
+    assert warm_calls < 0.9 * cold_calls
+
+
+def test_accelerated_steps_start_at_the_lipschitz_constant_that_was_found_to_hold() -> None:
+    task = small(0, LOOP)
+    options: dict[str, Any] = {"total": task.total, "stop": "converged"}
+    daring = DualAveraging(optimism=1e-3)
+    before = estimate(task.measurements, DOMAIN, solver=daring, **options)
+    again = estimate(task.measurements, DOMAIN, solver=daring, warm=before, **options)
+    assert before.diagnostics is not None
+    assert before.diagnostics.pace > 1e-3
+    assert calls_of(again) < calls_of(before)
+    assert loss_of(again, task) == pytest.approx(loss_of(before, task), rel=1e-4)
+
+
+def test_one_measurement_more_takes_the_default_fewer_calls_from_a_warm_start() -> None:
+    domain = Domain.of({f"x{i}": 6 for i in range(8)})
+    rng = np.random.default_rng(0)
+    rows = np.cumsum(rng.integers(0, 3, (50_000, 8)), axis=1) % 6
+    cliques = [*((name,) for name in domain), *zip(domain.attributes, domain.attributes[1:], strict=False)]
+    measurements = []
+    for clique in cliques:
+        codes = [rows[:, domain.axis[name]] for name in clique]
+        counts = np.zeros(domain.project(clique).shape)
+        np.add.at(counts, tuple(codes), 1)
+        measurements.append(
+            Measurement.of(Query.marginal(domain, clique), counts + rng.normal(0, 20, counts.shape), 20.0)
+        )
+    before = estimate(measurements[:-1], domain)
+    cold, warm = (estimate(measurements, domain, warm=start) for start in (None, before))
+    assert calls_of(warm) < 0.9 * calls_of(cold)
+    last = cliques[-1]
+    np.testing.assert_allclose(warm.project(last).values, cold.project(last).values, atol=0.02 * cold.total)
 
 
 def test_bad_input_is_refused_with_a_reason() -> None:

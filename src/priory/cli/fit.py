@@ -31,7 +31,10 @@ def fit(
     epsilon: Epsilon = None,
     delta: Delta = None,
     rho: Rho = None,
-    mechanism: Annotated[str, typer.Option(help="Which recipe.", autocompletion=complete_mechanism)] = "independent",
+    mechanism: Annotated[
+        str | None,
+        typer.Option(help="Which recipe; default: aim, or prior with --public.", autocompletion=complete_mechanism),
+    ] = None,
     public: Annotated[Path | None, typer.Option(help="A public table with the same columns, to start from.")] = None,
     ledger: Annotated[Path | None, typer.Option(help="The book that pays; without one, nothing is remembered.")] = None,
     relation: Annotated[str | None, typer.Option(help="add-remove or replace-one; default: the ledger's.")] = None,

@@ -26,7 +26,10 @@ def plan(
     delta: Delta = None,
     rho: Annotated[list[str] | None, typer.Option(help="Or in zCDP; repeat it to compare.")] = None,
     relation: RelationName = Relation.ADD_REMOVE.value,
-    mechanism: Annotated[str, typer.Option(help="Which recipe.", autocompletion=complete_mechanism)] = "independent",
+    mechanism: Annotated[
+        str | None,
+        typer.Option(help="Which recipe; default: aim, or prior with --public.", autocompletion=complete_mechanism),
+    ] = None,
     public: Annotated[Path | None, typer.Option(help="A public table with the same columns, to rehearse on.")] = None,
     runs: Annotated[int, typer.Option(help="How many rehearsals of each budget are averaged.")] = 1,
     as_json: AsJson = False,

@@ -62,6 +62,7 @@ def init(
     relation: RelationName = Relation.ADD_REMOVE.value,
     unit: Unit = None,
     max_rows: MaxRows = 1,
+    as_json: AsJson = False,
 ) -> None:
     """Make the book of a data set. Its terms are fixed for good; a new version of the table keeps its book."""
     described = Schema.load(schema)
@@ -70,6 +71,9 @@ def init(
         check_person(unit, described.columns)
     total = Budget.of(epsilon=epsilon, delta=delta, rho=rho, relation=relation, max_rows=max_rows)
     book = Ledger.create(path, Terms(dataset or described.name, described.dump(), total, unit))
+    if as_json:
+        write_json(describe(book))
+        return
     say(f"Made {path} for {book.terms.dataset!r}: {total}, protecting {book.terms.unit}.")
     say("Keep it beside the data and back it up; whoever loses it cannot know any more what was spent.")
 

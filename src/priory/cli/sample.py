@@ -36,6 +36,8 @@ def sample(
         check_output(output)
     found = Release.load(release)
     batches = found.batches(rows, where=where, seed=seed)
+    if not found.statement.is_private:
+        say(found.statement.lines[0])
     if output is None:
         _print(batches, as_json=as_json)
         return

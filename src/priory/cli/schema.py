@@ -19,15 +19,22 @@ def init(
     *,
     name: Annotated[str | None, typer.Option(help="The data set's name; default: the file's.")] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Where to write it; default: stdout.")] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Draft a schema from a public table, to be read and edited before it is used."""
     schema = Schema.from_public(public, name=name or public.name.split(".")[0])
     if output is None:
-        write(schema.dump())
+        if as_json:
+            write_json({"schema": schema.dump()})
+        else:
+            write(schema.dump())
         return
     if output.exists():
         raise OptionError("--output", f"{output} exists; remove it or choose another name")
     schema.save(output)
+    if as_json:
+        write_json({"output": str(output), "name": schema.name, "columns": [column.name for column in schema.columns]})
+        return
     say(f"Wrote {output}. Read it through: bounds, levels and bins must be what you know to be public.")
 
 

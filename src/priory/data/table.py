@@ -47,7 +47,8 @@ class Table:
         """The rows of tables with the same columns, one after the other."""
         if len(tables) == 1:
             return tables[0]
-        return cls({name: _joined([table.columns[name] for table in tables]) for name in tables[0].names})
+        columns = {name: _joined([table.columns[name] for table in tables]) for name in tables[0].names}
+        return cls(columns, tables[0].notes)
 
     @property
     def names(self) -> tuple[str, ...]:

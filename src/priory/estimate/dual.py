@@ -23,6 +23,8 @@ from priory.factor import Array
 _WARMING = 4
 # A loss that falls more slowly than by this share of the last step is taken to fall so.
 _SLOWEST = 0.9
+# A step that was cut short is repeated from where it ended if it lowered the loss by this share at least.
+_WORTH_REPEATING = 0.02
 # A mean squared misfit, in units of the noise, above which fine steps would be wasted.
 _FAR = 4.0
 # What is left to explain is met to this share of what the fit's own degrees of freedom are.
@@ -39,11 +41,13 @@ class Multipliers:
         alpha: one number for each answer; the potentials are Qᵀα.
         temperature: λ of the last step, ∞ at the start.
         calls: how many calls of the oracle that step took.
+        coldest: λ does not go below this.
     """
 
     alpha: Array
     temperature: float
     calls: int = 0
+    coldest: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,22 +59,22 @@ class Dual:
         accuracy: how exactly a step is solved: the squared norm of its gradient, in standard deviations of the noise,
             relative to the degrees of freedom that the fit takes up.
         iterations: how many steps it may take.
-        inner: how many iterations of L-BFGS a step may take.
-        hard: a step that took more calls than this is not followed by a colder one.
+        inner: how many iterations of L-BFGS a step may take; one that needs more goes on at the same temperature.
         tolerance: the relative fall of the loss still to come below which it has converged.
+        is_exact: whether a step that raises the loss, because it was too cold to be solved, is taken back.
     """
 
     cooling: float = 10**0.5
     accuracy: float = 0.05
     iterations: int = 60
-    inner: int = 20
-    hard: int = 18
+    inner: int = 40
     tolerance: float = 4e-5
+    is_exact: bool = False
 
     @classmethod
     def exact(cls, accuracy: float = 1e-6) -> "Dual":
         """Settings for the least loss itself, where every step must be solved well."""
-        return cls(accuracy=accuracy, inner=200, hard=150)
+        return cls(accuracy=accuracy, inner=300, is_exact=True)
 
     def init(self, problem: Problem, start: Array | None = None) -> State:
         """The first guess; `start` holds multipliers, not potentials."""
@@ -81,7 +85,14 @@ class Dual:
         return State(theta, marginals, problem.loss(marginals)[0], 0, 1, (), Multipliers(alpha, np.inf))
 
     def step(self, problem: Problem, state: State) -> State:
-        return self.step_at(problem, state, self.next_temperature(problem, state))
+        temperature = self.next_temperature(problem, state)
+        after = self.step_at(problem, state, temperature)
+        if not self.is_exact or after.value <= state.value or np.isinf(state.carry.temperature):
+            return after
+        # Where not even the last temperature helps any more, the loss has stopped falling.
+        falls = state.falls if temperature < state.carry.temperature else (*state.falls, 0.0)
+        carry = replace(state.carry, coldest=state.carry.temperature)
+        return replace(state, iteration=after.iteration, calls=after.calls, falls=falls, carry=carry)
 
     def step_at(self, problem: Problem, state: State, temperature: float) -> State:
         """One step at a given temperature."""
@@ -97,7 +108,7 @@ class Dual:
             state.iteration + 1,
             state.calls + calls,
             fall(state.value, value, state.falls),
-            Multipliers(alpha, temperature, calls),
+            replace(carry, alpha=alpha, temperature=temperature, calls=calls),
         )
 
     def next_temperature(self, problem: Problem, state: State) -> float:
@@ -107,10 +118,10 @@ class Dual:
         misfit = evidence.excess(state.marginals)
         if np.isinf(carry.temperature):
             return float(np.max(np.abs(misfit) / evidence.stddevs, initial=1e-12))
-        if carry.calls > self.hard:
-            # What was hard to solve is repeated from where it ended, which needs no lower temperature.
+        if carry.calls > self.inner and state.falls[-1] > _WORTH_REPEATING:
             return carry.temperature
-        return carry.temperature / (self.cooling if np.mean(misfit**2) < _FAR else self.cooling**2)
+        cooling = self.cooling if np.mean(misfit**2) < _FAR else self.cooling**2
+        return max(carry.coldest, carry.temperature / cooling)
 
     def status(self, problem: Problem, state: State) -> Status:
         if state.value < MET:

@@ -3,6 +3,7 @@
 import math
 import warnings
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -11,9 +12,9 @@ from priory.domain import Domain
 from priory.errors import DomainError, OptionError
 from priory.estimate.dual import Dual
 from priory.estimate.evidence import Evidence
-from priory.estimate.loss import Loss
+from priory.estimate.loss import Loss, loss_of
 from priory.estimate.problem import Solver
-from priory.estimate.solvers import MirrorDescent
+from priory.estimate.solvers import Averages, DualAveraging, MirrorDescent
 from priory.estimate.stopping import Fit, Setting, Warm, fitted_by_schedule, fitted_fully, fitted_to_the_noise
 from priory.estimate.total import TotalEstimate, checked_total, total_of
 from priory.factor import Array
@@ -69,7 +70,8 @@ def estimate(
     if not measurements and isinstance(loss, str):
         return Model(base, {}, given or _own_total(base), _unmoved())
     counted: TotalEstimate | float = given if given is not None else total_of(evidence)
-    setting = Setting(base, evidence, counted, loss, solver or _default(stop, loss), _warmth(warm), signs_of(evidence))
+    chosen = _paced(solver or _default(stop, loss), warm)
+    setting = Setting(base, evidence, counted, loss, chosen, _warmth(warm), signs_of(evidence))
     can_check = stop == "fission" and isinstance(loss, str)
     fit = fitted_to_the_noise(setting) if can_check else fitted_fully(setting)
     return _model(setting, fit, "fission" if can_check else "converged", _notes(measurements) if can_check else ())
@@ -99,6 +101,23 @@ def _default(stop: str, loss: str | Loss) -> Solver:
     return Dual() if stop == "fission" else Dual.exact()
 
 
+def _paced(solver: Solver, warm: Model | None) -> Solver:
+    """The solver, at the pace at which it ended an earlier estimate."""
+    told = None if warm is None else warm.diagnostics
+    if told is None or told.solver != type(solver).__name__ or not told.pace:
+        return solver
+    if isinstance(solver, DualAveraging):
+        return replace(solver, optimism=told.pace)
+    return replace(solver, pace=told.pace) if isinstance(solver, MirrorDescent) else solver
+
+
+def _pace(setting: Setting, carry: object) -> float:
+    """What a solver's last state says of the length of its steps."""
+    if isinstance(carry, Averages):
+        return carry.lipschitz / loss_of(setting.loss, setting.evidence).lipschitz
+    return carry if isinstance(carry, float) else 0.0
+
+
 def signs_of(evidence: Evidence) -> Array:
     """z, one random sign for each answer: the same for the same number of answers."""
     return np.random.default_rng(_SEED).choice([-1.0, 1.0], evidence.size)
@@ -124,7 +143,7 @@ def _warmth(warm: Model | None) -> Warm:
     return (
         Warm()
         if warm is None or warm.diagnostics is None
-        else Warm(warm.diagnostics.multipliers, warm.diagnostics.schedule)
+        else Warm(warm.diagnostics.multipliers, warm.diagnostics.schedule, warm.potentials)
     )
 
 
@@ -143,6 +162,7 @@ def _model(setting: Setting, fit: Fit, stop: str, notes: tuple[str, ...] = ()) -
         estimated_error=error,
         oracle_calls=fit.calls,
         total_stddev=counted.stddev if isinstance(counted, TotalEstimate) else 0.0,
+        pace=_pace(setting, fit.state.carry),
         notes=notes,
         schedule=fit.schedule,
         multipliers=tuple(

@@ -32,7 +32,9 @@ STEP = 10**0.5
 # A mean squared misfit, in units of the noise, above which a sample is far off.
 FAR = 4.0
 MOST_STEPS = 14
-# The mean square, in units of the noise, of what is left unsolved where there is little noise.
+# Rows that hardly fit the answers take long to weigh, and no later step makes good what this one leaves.
+MOST_INNER = 1000
+# The mean square, in units of the noise, of what is left unsolved.
 NEAR = 0.01
 # What the diagnostics of such a model say of how it stopped.
 STOP = "posterior"
@@ -66,7 +68,9 @@ def posterior(measurements: Iterable[Measurement], base: Base, total: float, rec
 
 def _told(chosen: Pair, evidence: Evidence) -> Diagnostics:
     """How the model was found, by which its intervals can be drawn."""
-    step = Round(tuple(range(len(evidence.queries))), (chosen.mine.carry.temperature,))
+    temperature = chosen.mine.carry.temperature
+    # Where the base itself is best, no step was taken.
+    step = Round(tuple(range(len(evidence.queries))), (temperature,) if math.isfinite(temperature) else ())
     return Diagnostics(
         solver="Dual",
         stop=STOP,
@@ -128,10 +132,7 @@ def _fitted(race: Race, base: Pair, near: Pair, temperature: float) -> Pair:
 
 def _solved(problem: Problem, base: State, near: State, start: Array, temperature: float) -> State:
     evidence = evidence_of(problem)
-    counts = np.maximum(evidence.predicted(near.marginals), 1.0) + temperature * evidence.stddevs**2
-    # Where noise is far below what counts vary by, steps are solved to a part of the noise.
-    least = NEAR * float(np.sum(evidence.stddevs**2 / counts)) / math.sqrt(evidence.size)
-    settings = Dual(accuracy=min(Dual().accuracy, least))
+    settings = Dual(accuracy=NEAR, inner=MOST_INNER)
     alpha, marginals, calls = solved(
         problem, base.carry.alpha, near=near.marginals, temperature=temperature, settings=settings, start=start
     )

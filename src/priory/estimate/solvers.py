@@ -23,12 +23,14 @@ class MirrorDescent:
         trials: how often a step may be halved.
         iterations: how many steps it may take.
         tolerance: the relative fall of the loss below which it has converged.
+        pace: η of the first step, where an earlier estimate found one.
     """
 
     growth: float = 2.0
     trials: int = 25
     iterations: int = 2000
     tolerance: float = 1e-7
+    pace: float | None = None
 
     def init(self, problem: Problem, start: Array | None = None) -> State:
         theta = problem.zero() if start is None else start
@@ -36,7 +38,9 @@ class MirrorDescent:
         value, gradient = problem.loss(marginals)
         # A step this long moves no potential by more than 1: more would leave the region where it is downhill.
         length = 1 / max(float(np.abs(gradient).max(initial=0.0)), 1e-300)
-        return State(theta, marginals, value, 0, 1, (), length)
+        # Only a line search can correct a pace that the new evidence makes too fast.
+        is_known = self.pace is not None and problem.loss.is_smooth
+        return State(theta, marginals, value, 0, 1, (), self.pace if is_known else length)
 
     def step(self, problem: Problem, state: State) -> State:
         if problem.loss.is_smooth:
@@ -99,7 +103,7 @@ class DualAveraging:
     Attributes:
         iterations: how many steps it may take.
         tolerance: the relative fall of the loss below which it has converged.
-        optimism: what share of the safe K to begin with.
+        optimism: what share of the safe K to begin with; a warm start takes the one that the earlier estimate ended at.
     """
 
     iterations: int = 5000
@@ -107,7 +111,7 @@ class DualAveraging:
     optimism: float = 0.1
 
     def init(self, problem: Problem, start: Array | None = None) -> State:
-        """The first guess; a warm start is not possible, as the potentials are rebuilt from averages."""
+        """The first guess; of a warm start it takes only K, as the potentials are rebuilt from averages."""
         if not np.isfinite(problem.loss.lipschitz):
             raise OptionError("solver", "DualAveraging needs a smooth loss that knows its Lipschitz constant")
         marginals = problem.marginals(problem.zero())

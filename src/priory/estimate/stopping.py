@@ -17,6 +17,7 @@ from priory.factor import Array
 from priory.model.bases import Base, Uniform
 from priory.model.diagnostics import PathPoint, Round
 from priory.model.layout import Layout
+from priory.model.tilted import Potentials
 from priory.queries.query import Query
 
 # Evidence of one level is alike in strength, cells times noise, within this factor.
@@ -36,10 +37,21 @@ class Warm:
     Attributes:
         multipliers: for each query it had, those of the fit and those of its noisier twin.
         schedule: the steps by which it was found.
+        potentials: those of the estimate itself.
     """
 
     multipliers: tuple[tuple[Query, Array, Array], ...] = ()
     schedule: tuple[Round, ...] = ()
+    potentials: Potentials = field(default_factory=dict)
+
+    def theta(self, layout: Layout) -> Array | None:
+        """The potentials on the cliques of `layout`, 0 on new ones; None where some have no place there."""
+        if not self.potentials or not set(self.potentials) <= set(layout.cliques):
+            return None
+        held = zip(layout.cliques, layout.shapes, strict=True)
+        return layout.pack(
+            [self.potentials[c].values if c in self.potentials else np.zeros(shape) for c, shape in held]
+        )
 
     def numbers(self, evidence: Evidence) -> list[int]:
         """Which queries of `evidence` are known from before: the first ones, as measurements are only added."""
@@ -244,7 +256,8 @@ def fitted_fully(setting: Setting) -> Fit:
     """Run the solver until it has converged, and keep the point of least loss."""
     evidence = setting.evidence
     problem = setting.problem(_all(evidence), evidence.values)
-    start = setting.warm.vector(evidence, 0) if isinstance(setting.solver, Dual) else None
+    is_dual = isinstance(setting.solver, Dual)
+    start = setting.warm.vector(evidence, 0) if is_dual else setting.warm.theta(problem.loss.layout)
     points: list[PathPoint] = []
     best = last = setting.solver.init(problem, start)
     for last in path(setting.solver, problem, start):

@@ -1,8 +1,7 @@
-"""AIM: again and again the marginal on which the model is farther off than a measurement would be."""
+"""AIM: again and again measure the marginal on which the model is farther off than a measurement would be."""
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
 
 import numpy as np
 
@@ -11,21 +10,22 @@ from priory.errors import OptionError
 from priory.measure import measure
 from priory.mechanisms.candidates import Candidates, default_workload, structure
 from priory.mechanisms.fitted import Fitted, prior
+from priory.mechanisms.one_ways import OneWays
 from priory.model.bases import PublicRows
 from priory.privacy.budget import Budget, exact
 from priory.privacy.curator import Curator
 from priory.privacy.scores import L1Error
-from priory.queries.query import Query
 from priory.queries.workload import Workload
 from priory.release import Release
 
 # Candidates with more cells are not counted: they would drown in their noise.
 MOST_CELLS = 1_000_000
+CAREFUL = OneWays()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AIM:
-    """The adaptive and iterative mechanism, as published [McKenna et al. 2022], with priory's estimates.
+    """The adaptive and iterative mechanism [McKenna et al. 2022], with priory's estimates.
 
     One-way marginals are measured once. Each round picks the marginal of the workload's marginals whose error, less
     the noise that its measurement would have, weighs most; measures it; and estimates anew. Where the estimate moved no
@@ -34,30 +34,44 @@ class AIM:
     Attributes:
         public: rows to start from; without any, every cell alike.
         workload: the marginals that matter; see `default_workload` for what they are unless told.
-        rounds: over how many rounds the budget would be spread if each were worth it; 16 an attribute unless told.
+        one_ways: how one-way marginals are measured.
+        rounds: for each attribute, over how many rounds the rest would be spread if each were worth it.
         choosing: what part of a round's budget picks its marginal.
         model_cells: how many cells all tables of the model may have together when all is spent; less before.
+        name: what the release calls it.
     """
 
     public: PublicRows | None = None
     workload: Workload | None = None
-    rounds: int | None = None
+    one_ways: OneWays = CAREFUL
+    rounds: Fraction = Fraction(16)
     choosing: Fraction = Fraction(1, 10)
-    model_cells: int = 10_000_000
-    name: ClassVar[str] = "aim-textbook"
+    model_cells: int = 2_000_000
+    name: str = "aim"
+
+    @classmethod
+    def textbook(cls, *, public: PublicRows | None = None, workload: Workload | None = None) -> "AIM":
+        """The mechanism as published: 16 rounds an attribute, of which nine tenths of one measure it by itself."""
+        one_round = Fraction(9, 10)
+        alike = OneWays(first=one_round / 16, most=one_round / 16, power=0.0, groups=None)
+        rounds = 16 - one_round
+        return cls(
+            public=public,
+            workload=workload,
+            one_ways=alike,
+            rounds=rounds,
+            model_cells=10_000_000,
+            name="aim-textbook",
+        )
 
     def run(self, curator: Curator, budget: Budget) -> Release:
         """Spend `budget`, a round at a time."""
         domain = curator.domain
         candidates = self._checked(domain)
-        found = Fitted.start(curator, prior(domain, self.public))
+        start = Fitted.start(curator, prior(domain, self.public))
         curator.check(budget)
-        rounds = 16 * len(domain) if self.rounds is None else self.rounds
-        share = budget.amount / max(rounds, len(domain))
-        left = budget.amount - len(domain) * share * (1 - self.choosing)
-        curator.tell(0, note="one-way marginals")
-        attributes = [Query.marginal(domain, name) for name in domain]
-        found = found.and_measured(measure(curator, attributes, budget.worth(budget.amount - left)))
+        found, left = self.one_ways.measured(curator, budget, start)
+        share = left / max(Fraction(1), self.rounds * len(domain))
         number = 0
         while left > 0:
             # What would not pay for two more rounds is spent in a last one.
@@ -74,8 +88,8 @@ class AIM:
     def _checked(self, domain: Domain) -> Candidates:
         if not 0 < exact("choosing", self.choosing) < 1:
             raise OptionError("choosing", f"a part between 0 and 1; got {self.choosing}")
-        if self.rounds is not None and self.rounds < 1:
-            raise OptionError("rounds", f"at least one; got {self.rounds}")
+        if exact("rounds", self.rounds) <= 0:
+            raise OptionError("rounds", f"a number above 0; got {self.rounds}")
         workload = default_workload(domain) if self.workload is None else self.workload.checked(domain)
         return Candidates.of(workload, MOST_CELLS)
 

@@ -1,15 +1,15 @@
 """Fit: the whole job, from a private table to a release."""
 
-from collections.abc import Callable
+from dataclasses import is_dataclass, replace
 from pathlib import Path
+from typing import cast
 
 from priory.data.opening import open_source
 from priory.data.public import public_codes
 from priory.data.schema import Schema
 from priory.data.source import Source
-from priory.domain import Domain
 from priory.errors import BudgetError, DomainError, OptionError, PrioryError
-from priory.mechanisms.registry import Mechanism, Registered, registered
+from priory.mechanisms.registry import Mechanism, Registered, chosen
 from priory.model.bases import PublicRows
 from priory.privacy.budget import Budget, Number
 from priory.privacy.curator import Curator
@@ -17,6 +17,7 @@ from priory.privacy.ledger import Ledger, Reservation
 from priory.privacy.progress import Progress, silent
 from priory.privacy.randomness import Randomness
 from priory.queries.sensitivity import Relation
+from priory.queries.workload import Workload
 from priory.release import Release
 from priory.release.estimated import possible, uniform
 
@@ -28,8 +29,9 @@ def fit(
     epsilon: Number | None = None,
     delta: Number | None = None,
     rho: Number | None = None,
-    mechanism: str | Mechanism = "independent",
+    mechanism: str | Mechanism | None = None,
     public: object | None = None,
+    workload: Workload | None = None,
     ledger: Ledger | str | Path | None = None,
     relation: str | Relation | None = None,
     unit: str | None = None,
@@ -48,8 +50,10 @@ def fit(
         epsilon: what may be spent, with `delta`; pure without it.
         delta: see `epsilon`.
         rho: or what may be spent in zCDP.
-        mechanism: which recipe: a registered name, or one with settings of one's own.
+        mechanism: which recipe: a registered name, or one with settings of one's own. Unless told it is "aim", and
+            "prior" with `public`.
         public: a public table with the same columns, for a registered mechanism that can start from one.
+        workload: the queries whose answers matter, for a mechanism that can aim at some; its own choice unless told.
         ledger: the book that pays, or the path of its file; None for a book of exactly this much that is forgotten.
         relation: which tables are neighbours; the ledger's unless told, "add-remove" without one.
         unit: the column that says which person a row is about; unless told, the ledger's, or without one the schema's.
@@ -64,10 +68,11 @@ def fit(
         DataError: the public table does not fit the schema, or has no rows. Nothing was spent.
     """
     schema = schema if isinstance(schema, Schema) else Schema.load(schema)
-    entry = registered(mechanism) if isinstance(mechanism, str) else Registered.of(mechanism)
+    entry = chosen(mechanism, has_public=public is not None)
     # Constraints that leave nothing are noticed now, before anything is paid.
     uniform(schema.domain, schema)
-    build = entry.build if public is None else _upon(entry, schema, public)
+    recipe = entry.build(schema.domain) if public is None else _upon(entry, schema, public)
+    recipe = recipe if workload is None else _aimed(entry, recipe, workload.checked(schema.domain))
     book = Ledger.open(ledger) if isinstance(ledger, str | Path) else ledger
     if book is not None:
         terms = book.terms
@@ -98,7 +103,7 @@ def fit(
             _check_domain(source, schema)
             known = schema.impossible()
             curator = Curator(reservation, source, randomness=randomness, progress=progress, impossible=known)
-            release = build(curator.domain).run(curator, budget)
+            release = recipe.run(curator, budget)
     except BaseException as error:
         error.add_note(_charged(book, reservation))
         raise
@@ -122,11 +127,17 @@ def _charged(book: Ledger, reservation: Reservation) -> str:
     return f"{what}, in memory only" if book.path is None else f"{what}, entry {reservation.number} of {book.path}"
 
 
-def _upon(entry: Registered, schema: Schema, public: object) -> Callable[[Domain], Mechanism]:
+def _aimed(entry: Registered, mechanism: object, workload: Workload) -> Mechanism:
+    """The mechanism with another workload."""
+    if not is_dataclass(mechanism) or isinstance(mechanism, type) or not hasattr(mechanism, "workload"):
+        raise OptionError("workload", f"{entry.name} aims at nothing in particular; leave it out or take another")
+    return cast(Mechanism, replace(mechanism, workload=workload))
+
+
+def _upon(entry: Registered, schema: Schema, public: object) -> Mechanism:
     """The mechanism upon public rows, which are checked and encoded now."""
     if entry.upon is None:
         raise OptionError("public", f"{entry.name} has no use for public data; leave it out or take another mechanism")
     rows = PublicRows(public_codes(schema, public), schema.domain)
     possible(rows, schema.impossible())
-    mechanism = entry.upon(rows)
-    return lambda _: mechanism
+    return entry.upon(rows)

@@ -16,7 +16,7 @@ from priory.model.model import Model
 from priory.privacy.curator import Curator
 from priory.privacy.measurement import Measurement
 from priory.release import Release
-from priory.release.estimated import evidence, public_total
+from priory.release.estimated import evidence, possible, public_total
 
 # The share of a public prior that lies on rows one value away from the public ones, so that it can be left.
 OUTSIDE = 0.01
@@ -52,8 +52,9 @@ class Fitted:
 
     @classmethod
     def start(cls, curator: Curator, base: Base) -> "Fitted":
-        """Before anything is paid: the base, and the number of rows where that is public."""
+        """Before anything is paid: the base less what cannot be, and the number of rows where that is public."""
         known = public_count(curator)
+        base = possible(base, curator.impossible)
         return cls(base, known, Model(base, {}, public_total(known) or 1.0))
 
     def and_measured(self, measurements: Sequence[Measurement]) -> "Fitted":

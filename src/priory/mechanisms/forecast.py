@@ -20,7 +20,7 @@ from priory.domain import Clique, Domain
 from priory.errors import DataError, OptionError
 from priory.factor import Factor
 from priory.mechanisms.fit import fit
-from priory.mechanisms.registry import Mechanism, Registered, registered
+from priory.mechanisms.registry import Mechanism, chosen
 from priory.model.bases import PublicRows
 from priory.model.model import Model
 from priory.privacy.budget import Budget
@@ -102,7 +102,7 @@ def forecast(
     rows: int,
     budgets: Sequence[Budget],
     *,
-    mechanism: str | Mechanism = "independent",
+    mechanism: str | Mechanism | None = None,
     public: object | None = None,
     runs: int = 1,
     seed: int = 0,
@@ -118,7 +118,7 @@ def forecast(
         schema: what the columns are.
         rows: how many rows the private table has, as far as one may say.
         budgets: what may be spent, one after the other.
-        mechanism: which recipe.
+        mechanism: which recipe; `fit`'s own choice unless told.
         public: a public table with the same columns.
         runs: how many rehearsals of each budget are averaged.
         seed: of the made-up tables; the noise is fresh each time.
@@ -128,7 +128,7 @@ def forecast(
     """
     if rows < 1 or runs < 1 or not budgets:
         raise OptionError("rows" if rows < 1 else "runs" if runs < 1 else "epsilon", "at least one is needed")
-    entry = registered(mechanism) if isinstance(mechanism, str) else Registered.of(mechanism)
+    entry = chosen(mechanism, has_public=public is not None)
     rng = np.random.default_rng(seed)
     source, known = _made_up(schema, rows, public, rng)
     recipe = entry.upon(known) if known is not None and entry.upon is not None else entry.build(schema.domain)

@@ -85,6 +85,12 @@ MECHANISMS: dict[str, Registered] = {
         Registered(
             "aim-textbook",
             "marginals chosen by their error less their noise, as published",
+            lambda _: AIM.textbook(),
+            upon=lambda rows: AIM.textbook(public=rows),
+        ),
+        Registered(
+            "aim",
+            "marginals chosen by their error less their noise, upon careful one-way marginals",
             lambda _: AIM(),
             upon=lambda rows: AIM(public=rows),
         ),
@@ -125,3 +131,14 @@ def registered(name: str) -> Registered:
     if name not in MECHANISMS:
         raise OptionError("mechanism", f"{name!r} is not one of {', '.join(MECHANISMS)}")
     return MECHANISMS[name]
+
+
+def chosen(mechanism: str | Mechanism | None, *, has_public: bool) -> Registered:
+    """The mechanism that someone chose, or what people get who do not choose: "aim", "prior" upon public data.
+
+    Raises:
+        OptionError: there is none of that name.
+    """
+    if mechanism is None:
+        return registered("prior" if has_public else "aim")
+    return registered(mechanism) if isinstance(mechanism, str) else Registered.of(mechanism)

@@ -65,6 +65,8 @@ class Diagnostics:
             noise; NaN where it was not estimated.
         oracle_calls: how many calls of the oracle it took.
         total_stddev: the standard deviation of the estimated total; 0 where the total was given.
+        pace: how long the solver's last steps were, in a measure of its own, for a later estimate to begin with; 0
+            where it has none.
         notes: what a careful reader should know, in sentences.
         schedule: the steps that were taken, level by level, by which other answers can be fitted in the same way.
         multipliers: for each measured query, two arrays from which a later estimate can start: those of the fit and
@@ -80,6 +82,7 @@ class Diagnostics:
     estimated_error: float
     oracle_calls: int
     total_stddev: float = 0.0
+    pace: float = 0.0
     notes: tuple[str, ...] = ()
     schedule: tuple[Round, ...] = ()
     multipliers: tuple[tuple[Query, Array, Array], ...] = ()

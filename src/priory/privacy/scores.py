@@ -289,9 +289,9 @@ def _steps(queries: Sequence[Query]) -> int:
 def _gap(truth: Integers, estimate: Numbers, bits: int) -> Integers:
     """2^bits·(truth − estimate) with the estimate rounded."""
     # In place, for workloads of many cells are scored in every round.
-    scaled = np.ldexp(estimate.astype(np.float64, copy=False), bits)
+    scaled = np.asarray(np.ldexp(estimate.astype(np.float64, copy=False), bits))
     np.rint(scaled, out=scaled)
-    gap: Integers = truth << bits
+    gap: Integers = np.asarray(truth << bits)
     gap -= scaled.astype(np.int64)
     return gap
 

@@ -126,17 +126,17 @@ class Release:
             SizeError: there are too many combinations.
         """
         names = [name for each in columns for name in ([each] if isinstance(each, str) else each)]
-        return tables.marginal(self.basis(level, draws), names, where)
+        return self._stamped(tables.marginal(self.basis(level, draws), names, where))
 
     def count(self, where: Given = None, *, by: Names = (), level: float = LEVEL, draws: int = DRAWS) -> Table:
         """How many rows satisfy a condition, in each group; see `marginal`."""
-        return tables.marginal(self.basis(level, draws), by, where)
+        return self._stamped(tables.marginal(self.basis(level, draws), by, where))
 
     def sum(
         self, column: str, *, by: Names = (), where: Given = None, level: float = LEVEL, draws: int = DRAWS
     ) -> Table:
         """The sum of a column of numbers in each group; missing values add nothing."""
-        return tables.total(self.basis(level, draws), column, by, where)
+        return self._stamped(tables.total(self.basis(level, draws), column, by, where))
 
     def mean(
         self, column: str, *, by: Names = (), where: Given = None, level: float = LEVEL, draws: int = DRAWS
@@ -145,7 +145,7 @@ class Release:
 
         Values inside a bin are taken to be spread evenly over it.
         """
-        return tables.mean(self.basis(level, draws), column, by, where)
+        return self._stamped(tables.mean(self.basis(level, draws), column, by, where))
 
     def quantile(
         self,
@@ -158,29 +158,29 @@ class Release:
         draws: int = DRAWS,
     ) -> Table:
         """The value that a share `at` of the rows of each group lies below, missing values left out."""
-        return quantiles.quantile(self.basis(level, draws), column, at, by, where)
+        return self._stamped(quantiles.quantile(self.basis(level, draws), column, at, by, where))
 
     def median(
         self, column: str, *, by: Names = (), where: Given = None, level: float = LEVEL, draws: int = DRAWS
     ) -> Table:
         """The value that half of the rows of each group lie below, missing values left out."""
-        return quantiles.quantile(self.basis(level, draws), column, 0.5, by, where)
+        return self._stamped(quantiles.quantile(self.basis(level, draws), column, 0.5, by, where))
 
     def cdf(
         self, column: str, *, by: Names = (), where: Given = None, level: float = LEVEL, draws: int = DRAWS
     ) -> Table:
         """Which share of the rows of each group has at most each value of an ordered column."""
-        return tables.cdf(self.basis(level, draws), column, by, where)
+        return self._stamped(tables.cdf(self.basis(level, draws), column, by, where))
 
     def share(
         self, column: str, *, given: Names = (), where: Given = None, level: float = LEVEL, draws: int = DRAWS
     ) -> Table:
         """P(column | given): which share of the rows of each group has each of the column's values."""
-        return tables.share(self.basis(level, draws), column, given, where)
+        return self._stamped(tables.share(self.basis(level, draws), column, given, where))
 
     def answer(self, query: Query | Workload, *, level: float = LEVEL, draws: int = DRAWS) -> Table:
         """Answers to a product query, or to all queries of a workload; see `marginal`."""
-        return tables.answer(self.basis(level, draws), query)
+        return self._stamped(tables.answer(self.basis(level, draws), query))
 
     def sample(self, n: int | None = None, *, where: Given = None, seed: Seed = None) -> Table:
         """Synthetic rows in the user's own terms: the schema's columns in its order, without ids and texts.
@@ -202,7 +202,14 @@ class Release:
     ) -> Iterator[Table]:
         """The rows of `sample` in tables of at most `size`, for more than fits in memory; at least one table."""
         wanted = max(0, round(self.model.total)) if n is None else checked_count(n)
-        return rows.batches(self.model, self.columns, wanted, where=where, seed=seed, size=size)
+        drawn = rows.batches(self.model, self.columns, wanted, where=where, seed=seed, size=size)
+        return (self._stamped(batch) for batch in drawn)
+
+    def _stamped(self, table: Table) -> Table:
+        """The table as it is, or with the statement's stamp where it was made with the randomness of tests."""
+        if self.statement.is_private:
+            return table
+        return replace(table, notes=(*table.notes, self.statement.lines[0]))
 
     @cached_property
     def columns(self) -> Schema:

@@ -4,7 +4,6 @@ Names and labels only ever travel as values of the data, never inside an express
 """
 
 import io
-import itertools
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -183,7 +182,7 @@ def overview_chart(found: Associations) -> Any:  # noqa: ANN401
 def graph_chart(names: Sequence[str], cliques: Sequence[Clique]) -> Any:  # noqa: ANN401
     """Attributes on a circle, joined where a clique holds both; neighbours in the graph stand close."""
     alt = _altair()
-    edges = sorted({pair for clique in cliques for pair in itertools.combinations(sorted(clique), 2)})
+    edges = edges_of(cliques)
     order = _walked(names, edges)
     angles = {name: 2 * math.pi * i / len(order) for i, name in enumerate(order)}
     radius = max(130.0, 15 * len(order) / (2 * math.pi))
@@ -226,6 +225,16 @@ def graph_chart(names: Sequence[str], cliques: Sequence[Clique]) -> Any:  # noqa
             )
         )
     return _framed(alt.layer(*layers), width=2 * room, height=2 * room)
+
+
+def edges_of(cliques: Sequence[Clique]) -> list[tuple[str, str]]:
+    """The pairs of attributes that some clique holds."""
+    return sorted({pair for clique in cliques for pair in _pairs(clique)})
+
+
+def _pairs(clique: Clique) -> list[tuple[str, str]]:
+    names = sorted(clique)
+    return [(one, other) for i, one in enumerate(names) for other in names[i + 1 :]]
 
 
 def _walked(names: Sequence[str], edges: Sequence[tuple[str, str]]) -> list[str]:

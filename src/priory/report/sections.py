@@ -80,8 +80,8 @@ def reading() -> Section:
         f"Bars and lines are estimates, in records. Thin dark lines are intervals that should hold the true figure of "
         f"the table {LEVEL:.0%} of the time.",
         "“Measured” means that noisy counts of just these columns were taken. “Inferred” figures follow from other "
-        "measurements through the model, and “not measured” ones are what was known before; their intervals do not "
-        "cover what the model assumes, and none is drawn where nothing is known of the error.",
+        "measurements through the model; their intervals allow for what it assumes as far as other measurements can "
+        "tell. “Not measured” ones are as they were known before: no interval is drawn where nothing is known.",
         "Grey bars are cells that were not given, and values too rare to be shown one by one.",
         "The table's own chance – it may be a sample of something larger – is not part of the intervals.",
     ]
@@ -166,6 +166,9 @@ def structure(contents: Contents) -> Section | None:
         return Section(
             "model", "The model", paragraph("Columns were measured one by one: the model treats them as independent.")
         )
+    if len(charts.edges_of(contents.cliques)) == len(names) * (len(names) - 1) // 2 > 3:
+        told = f"All {len(names)} columns were measured together with each other, in {len(contents.cliques):,} sets."
+        return Section("model", "The model", paragraph(told))
     together = "; ".join(" and ".join(map(shortened, clique)) for clique in contents.cliques[:5])
     words = f"{len(contents.cliques):,} sets of columns were measured or modelled together, such as {together}"
     picture = charts.drawn(charts.graph_chart(names, contents.cliques), words, "graph")
@@ -215,11 +218,11 @@ def estimated(contents: Contents) -> Section | None:
         return None
     drawable = any(math.isfinite(point.discrepancy) and point.discrepancy > 0 for point in told.path)
     words = f"The path of the estimate over {told.oracle_calls:,} evaluations of the model. {told.reason}"
+    dots = " Dots mark where each stage ended." if drawable else ""
     body = [
         paragraph(
-            "The model starts from what was known before and moves towards the noisy answers, from coarse evidence to "
-            "fine, as long as its estimated error falls. Going further would fit the noise. Dots mark where each "
-            f"stage ended. {told.reason}"
+            "The model starts from what was known before and moves towards the noisy answers as long as its estimated "
+            f"error falls. Going further would fit the noise.{dots} {told.reason}"
         )
     ]
     if drawable:
@@ -319,15 +322,26 @@ def _spoken(answer: Answer) -> str:
 
 
 def _few(items: tuple[Item, ...]) -> list[Item]:
-    """The dearest one by one, the others together, and what bought no answers last."""
+    """The dearest one by one, others together where there are many, and what bought no answers last."""
     bought = [item for item in items if not item.is_choice]
-    few, many = bought[:MOST_ITEMS], bought[MOST_ITEMS:]
-    if len(many) > 1:
-        answers = sum(item.measurements for item in many)
-        few.append(Item(f"{len(many):,} other sets of columns", sum(item.share for item in many), answers))
-    else:
-        few += many
+    few = bought if len(bought) <= MOST_ITEMS else _grouped(bought)
+    few, many = few[:MOST_ITEMS], few[MOST_ITEMS:]
+    if many:
+        few.append(_together(many, f"{len(many):,} others"))
     return [*few, *(item for item in items if item.is_choice)]
+
+
+def _grouped(items: list[Item]) -> list[Item]:
+    """Several sets of columns that got the same become one item."""
+    found: list[Item] = []
+    for share, group in itertools.groupby(items, key=lambda item: round(item.share, 6)):
+        same = list(group)
+        found += same if len(same) < 4 else [_together(same, f"{len(same):,} sets of columns, {share:.1%} each")]
+    return found
+
+
+def _together(items: list[Item], what: str) -> Item:
+    return Item(what, sum(item.share for item in items), sum(item.measurements for item in items))
 
 
 def _quoted(text: str) -> str:
