@@ -1,4 +1,8 @@
-"""Figure 1 of IDE: one state public for the other, and early years for late ones, with the contest's score."""
+"""Figure 1 of IDE: one state public for the other, and early years for late ones, with the contest's score.
+
+The contest's groups had about 800 rows each. The table at hand has a sixth of them, so that areas over all years, with
+about 900 rows, stand for its groups; areas by year, with about 130, are shown beside them.
+"""
 
 import json
 import lzma
@@ -8,8 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.results import Results, Stopwatch, shown
-from experiments.splits import runs
+from experiments.comparison import standard_error
+from experiments.results import Results, Stopwatch, picture, shown
+from experiments.splits import chosen, runs
 from experiments.tables import data_folder
 from priory.answer.contest import contest_score
 from priory.data.memory import MemorySource
@@ -21,8 +26,9 @@ from priory.privacy.curator import Curator
 from priory.privacy.ledger import Ledger
 
 KEYS = ("case", "epsilon", "arm", "run")
-BY = ("PUMA", "YEAR")
+NAME = "ide"
 EPSILONS = ("0.1", "1", "10")
+CASES = ("Illinois for Ohio, areas", "Illinois for Ohio, areas by year", "early years for late, areas by year")
 ARMS = ("untouched", "raking", "noise-aware")
 # Records of one person, as the contest says.
 MAX_ROWS = 7
@@ -36,20 +42,54 @@ class Case:
     domain: Domain
     private: NDArray[np.int64]
     public: NDArray[np.int64]
+    by: tuple[str, ...]
     groups: tuple[Group, ...]
 
 
 def run() -> None:
     """Every case, ε, arm and repeat that is not there yet."""
-    results = Results.of("ide", KEYS)
+    results = Results.of(NAME, KEYS)
     for case in cases():
-        for epsilon in EPSILONS:
+        if case.name not in chosen(CASES, "PRIORY_CASES", ";"):
+            continue
+        for epsilon in chosen(EPSILONS, "PRIORY_EPSILONS"):
             for repeat in range(runs(3)):
                 for arm in ARMS:
                     if not results.has(case=case.name, epsilon=epsilon, arm=arm, run=repeat):
                         key = {"case": case.name, "epsilon": epsilon, "arm": arm, "run": repeat}
                         results.add(key | measured(case, epsilon, arm, repeat))
-    shown([dict(row) for row in results.rows()])
+    table = summary(results)
+    shown(table)
+    _draw(table)
+
+
+def summary(results: Results) -> list[dict[str, object]]:
+    """Means over repeats."""
+    groups: dict[tuple[str, str, str], list[dict[str, str]]] = {}
+    for row in results.rows():
+        groups.setdefault((row["case"], row["epsilon"], row["arm"]), []).append(row)
+    table: list[dict[str, object]] = []
+    for (case, epsilon, arm), rows in groups.items():
+        line: dict[str, object] = {"case": case, "epsilon": epsilon, "arm": arm, "runs": len(rows)}
+        for name in ("score", "mean_l1", "missed", "seconds"):
+            line[name] = float(np.mean([float(row[name]) for row in rows]))
+        table.append(line | {"score ±": standard_error([float(row["score"]) for row in rows])})
+    return table
+
+
+def _draw(table: list[dict[str, object]]) -> None:
+    import altair as alt
+
+    rows = [{**row, "ε": float(str(row["epsilon"]))} for row in table]
+    panels = [
+        alt.Chart(alt.Data(values=rows))
+        .mark_line(point=True)
+        .encode(x=alt.X("ε:Q", scale=alt.Scale(type="log")), y=f"{name}:Q", color="arm:N")
+        .properties(width=240, height=180)
+        .facet("case:N", columns=3)
+        for name in ("mean_l1", "score")
+    ]
+    picture(alt.vconcat(*panels), NAME)
 
 
 def cases() -> list[Case]:
@@ -62,9 +102,12 @@ def cases() -> list[Case]:
     is_public = np.array([area.startswith("17") for area in areas])
     most = int(os.environ.get("PRIORY_AREAS", len(areas)))
     ohio, every = np.flatnonzero(~is_public)[:most], np.arange(len(areas))[:most]
+    illinois = codes[is_public[codes[:, 0]]]
+    early = codes[codes[:, 1] < 4]
     return [
-        _case("Illinois for Ohio", domain, codes, codes[is_public[codes[:, 0]]], (ohio, np.arange(7))),
-        _case("early years for late", domain, codes, codes[codes[:, 1] < 4], (every, np.arange(4, 7))),
+        _case(CASES[0], domain, codes, illinois, (ohio, np.arange(7)), by=("PUMA",)),
+        _case(CASES[1], domain, codes, illinois, (ohio, np.arange(7)), by=("PUMA", "YEAR")),
+        _case(CASES[2], domain, codes, early, (every, np.arange(4, 7)), by=("PUMA", "YEAR")),
     ]
 
 
@@ -74,10 +117,13 @@ def _case(
     codes: NDArray[np.int64],
     public: NDArray[np.int64],
     groups: tuple[NDArray[np.int64], NDArray[np.int64]],
+    *,
+    by: tuple[str, ...],
 ) -> Case:
     areas, years = groups
     private = codes[np.isin(codes[:, 0], areas) & np.isin(codes[:, 1], years)]
-    return Case(name, domain, private, public, tuple((int(a), int(y)) for a in areas for y in years))
+    both = [(int(a), int(y)) for a in areas for y in years]
+    return Case(name, domain, private, public, by, tuple(dict.fromkeys(group[: len(by)] for group in both)))
 
 
 def measured(case: Case, epsilon: str, arm: str, repeat: int) -> dict[str, object]:
@@ -85,7 +131,7 @@ def measured(case: Case, epsilon: str, arm: str, repeat: int) -> dict[str, objec
     watch = Stopwatch()
     rows = _untouched(case, repeat) if arm == "untouched" else _released(case, epsilon, arm, repeat)
     seconds = watch.seconds
-    found = contest_score(rows, case.private, case.domain, BY)
+    found = contest_score(rows, case.private, case.domain, case.by)
     return {
         "score": found.score,
         "mean_l1": float(found.distances.mean()),
@@ -107,7 +153,7 @@ def _released(case: Case, epsilon: str, arm: str, repeat: int) -> NDArray[np.int
     source = MemorySource(case.domain, columns, len(case.private))
     mechanism = PriorUpdate(
         public=PublicRows(case.public, case.domain),
-        by=((), BY),
+        by=((), case.by),
         groups=case.groups,
         way="raking" if arm == "raking" else "noise-aware",
         seed=repeat,

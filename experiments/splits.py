@@ -111,7 +111,7 @@ def runs(usual: int) -> int:
     return int(os.environ.get("PRIORY_RUNS", usual))
 
 
-def chosen(names: Sequence[str], variable: str) -> list[str]:
-    """Those of `names` that the environment variable lists with commas, or all."""
+def chosen(names: Sequence[str], variable: str, between: str = ",") -> list[str]:
+    """Those of `names` that the environment variable lists, with commas or another sign between them, or all."""
     wanted = os.environ.get(variable)
-    return [name for name in names if wanted is None or name in wanted.split(",")]
+    return [name for name in names if wanted is None or name in wanted.split(between)]

@@ -85,7 +85,7 @@ def test_a_base_of_another_population_is_believed_less() -> None:
     for _ in range(5):
         noisy = np.rint(values + rng.normal(0, 20, 6))
         race = race_of(measured(noisy, 20.0))
-        chosen = believed(race, race.start(), 1.0)
+        chosen = believed(race, race.start(), 1.0, 0.01)
         assert chosen.mine.carry.temperature < 0.2
         assert np.abs(chosen.mine.marginals - values).sum() < 200
 

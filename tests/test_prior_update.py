@@ -1,6 +1,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -10,8 +11,10 @@ from checks import MECHANISM_CHECKS
 from houses import DOMAIN, Rows, curated, random_rows
 from priory.answer.contest import contest_pairs, contest_score
 from priory.audit.public import complaints_upon
+from priory.data.schema import Schema
 from priory.domain import Domain
-from priory.errors import DomainError, OptionError
+from priory.errors import DomainError, OptionError, PrioryError
+from priory.mechanisms.fit import fit
 from priory.mechanisms.information import mutual_information, strongest_pairs, unrelated_singles
 from priory.mechanisms.prior_update import PriorUpdate
 from priory.mechanisms.registry import MECHANISMS, Registered
@@ -183,3 +186,38 @@ def test_the_contest_measures_the_mean_distance_of_pairs() -> None:
     assert contest_score(found, truth, DOMAIN, ("age",)).distances == pytest.approx([1])
     assert contest_pairs(list("abc")) == contest_pairs(list("cba"))
     assert len(contest_pairs([str(i) for i in range(33)])) == 50
+
+
+GROUPED = Schema.parse(
+    """
+priory: 1
+name: people
+columns:
+  state: {kind: category, levels: [north, south], other: south}
+  year: {kind: category, levels: ["1", "2"], other: "2"}
+  sex: {kind: category, levels: [f, m], other: m}
+groups:
+  - by: [year, state]
+    values: [["1", north], ["2", north], ["2", south]]
+"""
+)
+
+
+def test_groups_within_groups_can_be_fitted_by_name(tmp_path: Path) -> None:
+    rows = ["north,1,f"] * 30 + ["north,2,m"] * 20 + ["south,2,m"] * 50
+    (tmp_path / "a.csv").write_text("state,year,sex\n" + "\n".join(rows) + "\n")
+    release = fit(tmp_path / "a.csv", GROUPED, epsilon=10**4, public=tmp_path / "a.csv", by=[["state"], ["year"]])
+    assert release.statement.mechanism == "prior-update"
+    assert release.model is not None
+    np.testing.assert_allclose(release.model.project(("state", "year")).values, [[30, 20], [0, 50]], atol=2)
+
+
+def test_groups_need_public_data_columns_and_the_recipe_for_them(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("state,year,sex\nnorth,1,f\n")
+    data = tmp_path / "a.csv"
+    with pytest.raises(OptionError, match="public"):
+        fit(data, GROUPED, epsilon=1, by=[["state"]])
+    with pytest.raises(OptionError, match="prior-update"):
+        fit(data, GROUPED, epsilon=1, public=data, by=[["state"]], mechanism="prior")
+    with pytest.raises(PrioryError, match="county"):
+        fit(data, GROUPED, epsilon=1, public=data, by=[["county"]])

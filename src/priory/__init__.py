@@ -10,6 +10,7 @@ from priory.estimate.estimator import estimate
 from priory.factor import Factor
 from priory.measure import measure
 from priory.mechanisms.fit import fit
+from priory.mechanisms.fitness import public_fitness
 from priory.mechanisms.forecast import forecast
 from priory.model.bases import Mixture, Product, PublicRows, Uniform
 from priory.model.model import Model
@@ -70,6 +71,7 @@ __all__ = [
     "measure",
     "open_source",
     "plan",
+    "public_fitness",
     "read_measurements",
     "sensitivity",
 ]

@@ -36,6 +36,9 @@ def fit(
         typer.Option(help="Which recipe; default: aim, or prior with --public.", autocompletion=complete_mechanism),
     ] = None,
     public: Annotated[Path | None, typer.Option(help="A public table with the same columns, to start from.")] = None,
+    by: Annotated[
+        list[str] | None, typer.Option(help="Columns, with commas, that make groups; again for finer.")
+    ] = None,
     ledger: Annotated[Path | None, typer.Option(help="The book that pays; without one, nothing is remembered.")] = None,
     relation: Annotated[str | None, typer.Option(help="add-remove or replace-one; default: the ledger's.")] = None,
     unit: Unit = None,
@@ -54,6 +57,7 @@ def fit(
                 rho=rho,
                 mechanism=mechanism,
                 public=public,
+                by=[level.split(",") for level in by] if by else None,
                 ledger=ledger,
                 relation=relation,
                 unit=unit,

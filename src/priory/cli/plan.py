@@ -1,5 +1,6 @@
 """Plan: the verb that rehearses a fit without the private table."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,6 +12,7 @@ from priory.cli.privacy import Delta, RelationName
 from priory.data.schema import Schema
 from priory.data.table import text_table
 from priory.errors import OptionError
+from priory.mechanisms.fitness import public_fitness
 from priory.mechanisms.forecast import Forecast, Rehearsal, forecast
 from priory.privacy.budget import Budget
 from priory.queries.sensitivity import Relation
@@ -32,18 +34,37 @@ def plan(
     ] = None,
     public: Annotated[Path | None, typer.Option(help="A public table with the same columns, to rehearse on.")] = None,
     runs: Annotated[int, typer.Option(help="How many rehearsals of each budget are averaged.")] = 1,
+    check: Annotated[Path | None, typer.Option(help="A private table to check --public against; this is paid.")] = None,
+    price: Annotated[str | None, typer.Option(help="With --check, what it may cost, in rho if --rho is given.")] = None,
+    ledger: Annotated[Path | None, typer.Option(help="With --check, the book that pays.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Forecast time, memory and errors of a fit. The private table is never opened and nothing is spent.
+    """Forecast time, memory and errors of a fit. Without --check no private table is opened and nothing is spent.
 
     The fit is rehearsed on a made-up table of that many rows: drawn from public data, or with uneven shares at random.
     """
     budgets = _budgets(epsilon, rho, delta, relation)
+    if check is not None and (public is None or price is None):
+        raise OptionError("--check", "it needs --public, and a --price that is paid for the look")
     found = forecast(Schema.load(schema), rows, budgets, mechanism=mechanism, public=public, runs=runs)
+    told = None
+    if check is not None:
+        told = public_fitness(
+            check,
+            schema,
+            public,
+            epsilon=None if rho else price,
+            delta=None if rho else delta,
+            rho=price if rho else None,
+            ledger=ledger,
+            relation=None if ledger else relation,
+        )
     if as_json:
-        write_json(_as_json(found))
+        write_json(_as_json(found) | ({} if told is None else {"public_check": asdict(told)}))
         return
     write(str(found))
+    if told is not None:
+        write(f"\nFor {'rho' if rho else 'epsilon'} = {price}, {told}")
     last = found.rehearsals[-1]
     pairs = [[" × ".join(pair), f"{error:.4f}"] for pair, error in last.worst[:SHOWN]]
     if pairs:

@@ -14,6 +14,8 @@ from priory.queries.query import Query
 Projection = Literal["euclidean", "scaled", "towards the model"]
 # An answer of 0 would empty its records for good: a tiny share of what the model says lets later marginals revive them.
 _FLOOR = 1e-9
+# Shares below this are none: the floor under them would be too small for a double.
+_NONE = 1e-290
 
 
 def projected(answers: Array, model: Array, projection: Projection = "euclidean", *, covers: bool = True) -> Array:
@@ -152,11 +154,11 @@ class Raking:
         covered = float(model.sum())
         covers = covered > 1 - 1e-9
         wanted = projected(evidence.values[place] / problem.total, model, self.projection, covers=covers)
-        missed = float(wanted[model <= 0].sum())
-        wanted = np.where(model > 0, np.maximum(wanted, _FLOOR * model), 0.0)
+        held = model > _NONE
+        missed = float(wanted[~held].sum())
+        wanted = np.where(held, np.maximum(wanted, _FLOOR * model), 0.0)
         if covers:
             wanted /= wanted.sum()
-        held = model > 0
         rest = 0.0 if covers else np.log(max(1 - float(wanted.sum()), _FLOOR) / max(1 - covered, _FLOOR))
         # Cells of no row are scaled too; only ratios matter, so their factor is taken from the others instead.
         ratio[place][held] = self.damping * (np.log(wanted[held] / model[held]) - rest)

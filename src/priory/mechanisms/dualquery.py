@@ -16,6 +16,9 @@ from priory.privacy.scores import Payoff, Pick
 from priory.queries.workload import Workload
 from priory.release import Release
 
+# Workloads with more answers than this score no more than so many candidates in a run: about ten seconds.
+LARGE, MOST_SCORES = 1_000_000, 1 << 30
+
 
 @dataclass(frozen=True)
 class DualQuery:
@@ -30,7 +33,7 @@ class DualQuery:
         learning_rate: η; where it and the samples leave a rest of the budget, it is raised to spend it.
         samples: how many queries are sampled in a round.
         rounds: how many rounds; as many as the budget pays for, unless told.
-        most_rounds: and at most so many.
+        most_rounds: and at most so many; fewer for workloads of more than a million answers, where rounds take seconds.
         seed: for the first samples and for values that no sampled query tells apart; it protects nobody.
     """
 
@@ -80,12 +83,18 @@ class DualQuery:
         unit = 2 * self.learning_rate * budget.max_rows / total
         step = self.samples * (unit if budget.is_pure else unit**2 / 8)
         spent, rounds = 0.0, 1
-        while rounds < self.most_rounds:
+        while rounds < self._most_rounds():
             spent += step * (rounds if budget.is_pure else rounds**2)
             if spent > budget.amount:
                 break
             rounds += 1
         return max(2, rounds)
+
+    def _most_rounds(self) -> int:
+        """How many rounds there may be: what follows from the workload is public."""
+        if self.workload.rows <= LARGE:
+            return self.most_rounds
+        return max(2, min(self.most_rounds, MOST_SCORES // (2 * self.workload.rows * self.samples)))
 
     def _sharpness(self, share: Budget, rounds: int) -> float:
         """1/scale in counts: one person moves the payoff by rounds·max_rows."""

@@ -1,5 +1,6 @@
 """Fit: the whole job, from a private table to a release."""
 
+from collections.abc import Sequence
 from dataclasses import is_dataclass, replace
 from pathlib import Path
 from typing import cast
@@ -9,6 +10,7 @@ from priory.data.public import public_codes
 from priory.data.schema import Schema
 from priory.data.source import Source
 from priory.errors import BudgetError, DomainError, OptionError, PrioryError
+from priory.mechanisms.prior_update import PriorUpdate
 from priory.mechanisms.registry import Mechanism, Registered, chosen
 from priory.model.bases import PublicRows
 from priory.privacy.budget import Budget, Number
@@ -31,6 +33,7 @@ def fit(
     rho: Number | None = None,
     mechanism: str | Mechanism | None = None,
     public: object | None = None,
+    by: Sequence[Sequence[str]] | None = None,
     workload: Workload | None = None,
     ledger: Ledger | str | Path | None = None,
     relation: str | Relation | None = None,
@@ -50,9 +53,11 @@ def fit(
         epsilon: what may be spent, with `delta`; pure without it.
         delta: see `epsilon`.
         rho: or what may be spent in zCDP.
-        mechanism: which recipe: a registered name, or one with settings of one's own. Unless told it is "aim", and
-            "prior" with `public`.
+        mechanism: which recipe: a registered name, or one with settings of one's own. Unless told it is "aim", with
+            `public` "prior", and with `by` "prior-update".
         public: a public table with the same columns, for a registered mechanism that can start from one.
+        by: for each level of groups within groups, the columns that it adds, such as [["state"], ["area", "year"]].
+            Which groups there are is the schema's word where it declares groups by all of them, else all combinations.
         workload: the queries whose answers matter, for a mechanism that can aim at some; its own choice unless told.
         ledger: the book that pays, or the path of its file; None for a book of exactly this much that is forgotten.
         relation: which tables are neighbours; the ledger's unless told, "add-remove" without one.
@@ -68,7 +73,10 @@ def fit(
         DataError: the public table does not fit the schema, or has no rows. Nothing was spent.
     """
     schema = schema if isinstance(schema, Schema) else Schema.load(schema)
-    entry = chosen(mechanism, has_public=public is not None)
+    usual = "prior-update" if by is not None and mechanism is None else mechanism
+    entry = chosen(usual, has_public=public is not None)
+    if by is not None:
+        entry = _grouped(entry, schema, by, public)
     # Constraints that leave nothing are noticed now, before anything is paid.
     uniform(schema.domain, schema)
     recipe = entry.build(schema.domain) if public is None else _upon(entry, schema, public)
@@ -112,6 +120,28 @@ def fit(
     except PrioryError:
         # It is paid for: whoever reads its measurements may find a way to model them.
         return release.with_schema(schema)
+
+
+def _grouped(entry: Registered, schema: Schema, by: Sequence[Sequence[str]], public: object | None) -> Registered:
+    """The recipe for groups within groups, checked before anything is spent."""
+    if entry.name != "prior-update" or public is None:
+        raise OptionError("by", "groups within groups need public data and the mechanism prior-update")
+    levels = tuple(tuple(level) for level in by)
+    names = [name for level in levels for name in level]
+    for name in names:
+        schema.column(name)
+    declared = next((group for group in schema.groups if set(group.by) == set(names)), None)
+    groups = None
+    if declared is not None:
+        order = [declared.by.index(name) for name in names]
+        groups = tuple(tuple(codes[i] for i in order) for codes in declared.codes(schema.columns))
+
+    def upon(rows: PublicRows) -> Mechanism:
+        recipe = PriorUpdate(public=rows, by=levels, groups=groups)
+        recipe.levels(schema.domain)
+        return recipe
+
+    return replace(entry, upon=upon)
 
 
 def _check_domain(source: Source, schema: Schema) -> None:
