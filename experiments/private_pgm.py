@@ -30,7 +30,7 @@ Row = dict[str, object]
 
 # The relative rise of DualQuery's likelihood in a step below which it has converged.
 CONVERGED = 1e-4
-LONG, LAST = ("loans", "stroke"), 4
+LONG, LAST = ("adult", "loans", "stroke"), 4
 
 
 @dataclass(frozen=True, eq=False)

@@ -106,7 +106,7 @@ def test_a_marginal_is_what_the_whole_table_of_the_model_says(
     )
     assert table.names == (*names, "estimate", "low", "high", "source")
     check_ends(table)
-    assert min(column(table, "low")) >= 0
+    assert all(low is None or low >= 0 for low in column(table, "low"))
 
 
 @pytest.mark.parametrize("where", CONDITIONS)
@@ -239,6 +239,19 @@ def test_where_an_estimate_cannot_be_repeated_only_what_was_measured_has_an_inte
     assert (high >= measured.values.ravel()).all()
     unknown = release.mean("age", by="smoker")
     assert column(unknown, "low") == column(unknown, "high") == [None, None]
+
+
+def test_no_end_of_a_mean_lies_where_no_mean_can() -> None:
+    release = fit(rows(20), SCHEMA, rho="0.001", mechanism="independent", randomness=Replay(seed=1))
+    table = release.mean("children", draws=10)
+    assert (column(table, "low"), column(table, "high")) == ([0], [3])
+
+
+def test_nothing_is_claimed_of_pairs_where_no_pair_was_measured() -> None:
+    release = fit(rows(2000), SCHEMA, rho="1", mechanism="independent", randomness=Replay(seed=1))
+    table = release.marginal("children", "sex", draws=10)
+    assert set(column(table, "low")) == set(column(table, "high")) == {None}
+    assert set(column(table, "source")) == {"inferred"}
 
 
 @pytest.mark.statistical

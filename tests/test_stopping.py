@@ -246,7 +246,7 @@ def test_a_warm_start_from_other_measurements_is_ignored() -> None:
 
 def test_a_colder_path_fits_more_closely() -> None:
     task: Small = small(0, LOOP, noise=3.0)
-    path = diagnostics(estimate(task.measurements, DOMAIN, solver=Dual(accuracy=1e-6), stop="converged")).path
+    path = diagnostics(estimate(task.measurements, DOMAIN, solver=Dual.exact(), stop="converged")).path
     losses = [point.loss for point in path]
     assert all(after < before * (1 + 1e-6) for before, after in itertools.pairwise(losses))
     assert losses[-1] < 0.1 * losses[0]

@@ -184,7 +184,8 @@ class Redraws:
     def hidden(self, query: Query, answer: Array, source: Source) -> Array:
         """The standard deviation of what redrawing does not show."""
         if source != "measured":
-            return self.misfit(answer)
+            # Of the number of rows alone a model assumes nothing.
+            return self.misfit(answer) if query.clique else np.zeros(answer.shape)
         stddev = np.min(
             [noise_left(query, m) for m in self.measurements if set(query.clique) <= set(m.query.clique)], axis=0
         )
@@ -232,9 +233,11 @@ class Bias:
         group = np.searchsorted(edges, sizes)
         numbers = np.maximum(np.bincount(group, minlength=len(edges) + 1), 1)
         means, squares = (np.bincount(group, excess**power, len(edges) + 1) / numbers for power in (1, 2))
-        # One standard error is added: an interval that is too wide does less harm than one that is too narrow.
-        upper = means + np.sqrt(np.maximum(squares - means**2, 0) / numbers)
-        return cls(edges, np.sqrt(np.maximum(upper, 0.0)))
+        # One standard error is added: an interval that is too wide does less harm than one that is too narrow. It is
+        # never less than that of the noise that is not fitted: a few answers that happen to agree prove nothing.
+        unfitted = 2 * np.bincount(group, (1 - np.clip(leverage, 0, 1)) ** 4, len(edges) + 1) / numbers
+        errors = np.sqrt(np.maximum(squares - means**2, unfitted) / numbers)
+        return cls(edges, np.sqrt(np.maximum(means, 0.0) + errors))
 
     def __call__(self, sizes: Array) -> Array:
         """The bias of answers of these sizes."""

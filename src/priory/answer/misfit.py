@@ -3,7 +3,7 @@
 Each measured marginal of two or more attributes is left out in turn, with all that contain it, and predicted from the
 rest; what the prediction misses beyond the noise is misfit: of what the model assumes where nothing was measured. It is
 taken as a share of the predicted count that falls, or stays, as counts grow. Mechanisms measure what their model
-predicts worst, so other answers are rather missed by less.
+predicts worst, so other answers are rather missed by less. Where no marginal can be left out nothing is known of it.
 """
 
 from collections.abc import Sequence
@@ -46,12 +46,14 @@ class Misfit:
             measurements: what it was estimated from.
             temperature: at which it responds to its answers.
         """
-        sizes, excess = [np.empty(0)], [np.empty(0)]
+        sizes, excess = [], []
         for out in _left_out(measurements):
             kept = [m for m in measurements if not set(out.query.clique) <= set(m.query.clique)]
             predicted = without(model, kept, out.query, temperature)
             sizes.append(np.ravel(predicted))
             excess.append(np.ravel((out.values - predicted) ** 2 - out.stddev**2))
+        if not sizes:
+            return cls(np.empty(0), np.array([np.nan]), np.nan)
         return cls._grouped(np.concatenate(sizes), np.concatenate(excess))
 
     @classmethod
@@ -74,7 +76,7 @@ class Misfit:
         return cls(np.array(edges), shares, float(least[0]))
 
     def __call__(self, answers: Array) -> Array:
-        """The misfit of these answers, in records."""
+        """The misfit of these answers, in records; NaN where nothing tells."""
         shares = self.shares[np.searchsorted(self.edges, answers)] * np.abs(answers)
         return np.maximum(shares, self.least)
 

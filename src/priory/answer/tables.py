@@ -1,6 +1,6 @@
 """Tables: answers in the user's own terms, each with an interval and where it comes from."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -51,7 +51,17 @@ def mean(basis: Basis, name: str, by: Names = (), where: Given = None) -> Table:
     chosen = selections(grid, name, PRESENT)
     weights = [Weights(s.sums(column), s.weights(column)) for s in chosen]
     found = ratios(grid.drawn(name), weights, added).interval(basis.level)
-    return _table(grid, grid.cells(), found, is_cut=_is_coarse(column), as_cells=partial(means_at, column))
+    least, most = _reach(weights)
+    return _table(
+        grid, grid.cells(), found, least=least, most=most, is_cut=_is_coarse(column), as_cells=partial(means_at, column)
+    )
+
+
+def _reach(weights: Sequence[Weights]) -> tuple[float, float]:
+    """The least and the largest value that a mean can have."""
+    values = [each.over[each.under > 0] / each.under[each.under > 0] for each in weights]
+    together = np.concatenate(values) if values else np.zeros(0)
+    return (float(together.min()), float(together.max())) if len(together) else (-np.inf, np.inf)
 
 
 def share(basis: Basis, name: str, given: Names = (), where: Given = None) -> Table:

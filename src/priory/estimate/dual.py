@@ -67,7 +67,7 @@ class Dual:
     cooling: float = 10**0.5
     accuracy: float = 0.05
     iterations: int = 60
-    inner: int = 40
+    inner: int = 100
     tolerance: float = 4e-5
     is_exact: bool = False
 

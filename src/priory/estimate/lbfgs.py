@@ -113,7 +113,7 @@ class _Memory:
     """
 
     def __init__(self, unknowns: int) -> None:
-        self._rows = np.empty((2 * _MEMORY, unknowns), dtype=np.float32)
+        self._rows = np.zeros((2 * _MEMORY, unknowns), dtype=np.float32)
         # Products of every row with every other; rows 2i and 2i + 1 are a move and its turn.
         self._products = np.zeros((2 * _MEMORY, 2 * _MEMORY))
         self._order: list[int] = []
@@ -129,7 +129,8 @@ class _Memory:
     def learn(self, move: Array, turn: Array) -> None:
         """Take in a pair, unless the function does not curve along it; the oldest one gives way."""
         curvature = float(move @ turn)
-        if curvature <= 1e-12 * float(turn @ turn):
+        # Pairs that curve next to nothing, or endlessly, would leave the range of single precision.
+        if not curvature > 1e-12 * max(float(turn @ turn), float(move @ move)):
             return
         place = len(self._order) if len(self._order) < _MEMORY else self._order.pop(0)
         # So scaled, a move times its turn is 1, and nothing leaves the range of single precision.
@@ -137,9 +138,11 @@ class _Memory:
             np.multiply(vector, curvature**-0.5, out=self._rows[row], casting="same_kind")
         self._order.append(place)
         used = 2 * len(self._order)
-        for row in (2 * place, 2 * place + 1):
-            self._products[row, :used] = self._rows[:used] @ self._rows[row]
-            self._products[:used, row] = self._products[row, :used]
+        # BLAS may raise flags for lanes beyond the end of a row: what counts is whether the result is finite.
+        with np.errstate(all="ignore"):
+            for row in (2 * place, 2 * place + 1):
+                self._products[row, :used] = self._rows[:used] @ self._rows[row]
+                self._products[:used, row] = self._products[row, :used]
 
     def direction(self, gradient: Array) -> Array:
         """Minus the inverse Hessian of memory times the gradient.
@@ -150,7 +153,8 @@ class _Memory:
         if not self._order:
             return -gradient
         used = 2 * len(self._order)
-        slopes = (self._rows[:used] @ gradient.astype(np.float32)).astype(np.float64)
+        with np.errstate(all="ignore"):
+            slopes = (self._rows[:used] @ gradient.astype(np.float32)).astype(np.float64)
         products = self._products[:used, :used]
         weights, c = np.zeros(used), -1.0
         taken = {}
@@ -163,6 +167,8 @@ class _Memory:
         for pair in self._order:
             turned = c * slopes[2 * pair + 1] + products[2 * pair + 1] @ weights
             weights[2 * pair] += taken[pair] - turned
+        if not np.isfinite(weights).all():
+            return -gradient
         found = c * gradient
         found += weights.astype(np.float32) @ self._rows[:used]
         return found if float(found @ gradient) < 0 else -gradient

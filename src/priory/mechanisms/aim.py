@@ -44,7 +44,7 @@ class AIM:
     public: PublicRows | None = None
     workload: Workload | None = None
     one_ways: OneWays = CAREFUL
-    rounds: Fraction = Fraction(16)
+    rounds: Fraction = Fraction(4)
     choosing: Fraction = Fraction(1, 10)
     model_cells: int = 2_000_000
     name: str = "aim"

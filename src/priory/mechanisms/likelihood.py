@@ -26,7 +26,7 @@ COOLING, HEATING = 3.0, 5.0
 HOTTEST = 1e6
 
 
-def most_likely(loss: SampleLoss, *, tolerance: float, steps: int = 60) -> Model:
+def most_likely(loss: SampleLoss, *, tolerance: float, steps: int = 100) -> Model:
     """The model of least loss, and in its diagnostics the way there.
 
     Near the answers at hand the loss is below a parabola, the one that noisy answers would give: those at hand less
