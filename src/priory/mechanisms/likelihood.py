@@ -18,7 +18,7 @@ from priory.model.tilted import Oracle
 from priory.privacy.measurement import Measurement
 
 # The records' answers are met closely at first: only near them is the likelihood like a parabola.
-FIRST, COLD = Dual(accuracy=0.02, inner=400), 1e-3
+FIRST, COLD = Dual(accuracy=1e-3, inner=300), 1e-5
 # Later parabolas need not be met better than the likelihood is like them.
 LATER = Dual(accuracy=1e-3, inner=100)
 # What divides the temperature after a step that lowers the loss, and multiplies it after one that does not.
