@@ -35,7 +35,7 @@ columns:
 def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     data = {"hours-per-week": [3, 30, 50] * 30, "Größe, in cm": [120.0, 180.5, None] * 30, "sex": ["F", "M", "F"] * 30}
     path = tmp_path_factory.mktemp("house") / "a.priory"
-    fit(data, SCHEMA, rho=1, randomness=Replay(seed=0)).save(path)
+    fit(data, SCHEMA, rho=1, mechanism="independent", randomness=Replay(seed=0)).save(path)
     return path
 
 
@@ -112,7 +112,7 @@ def test_rows_go_to_stdout_to_csv_to_parquet_and_as_lines_of_json(
 
 def test_releases_are_combined(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = {"hours-per-week": [3], "Größe, in cm": [120.0], "sex": ["F"]}
-    fit(data, SCHEMA, rho=1).save(tmp_path / "b.priory")
+    fit(data, SCHEMA, rho=1, mechanism="independent").save(tmp_path / "b.priory")
     out, err = run(capsys, "combine", file, tmp_path / "b.priory", "-o", tmp_path / "c.priory")
     assert "promise: ρ = 2" in out
     assert "NOT PRIVATE" in out
@@ -123,7 +123,7 @@ def test_releases_are_combined(file: Path, tmp_path: Path, capsys: pytest.Captur
 
 def test_a_plan_forecasts_without_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     SCHEMA.save(tmp_path / "s.yaml")
-    common = ("plan", "--schema", tmp_path / "s.yaml", "-n", 5_000, "--delta", "1e-6")
+    common = ("plan", "--schema", tmp_path / "s.yaml", "-n", 5_000, "--delta", "1e-6", "--mechanism", "independent")
     out, err = run(capsys, *common, "--epsilon", "0.1", "--epsilon", "5")
     assert "independent on 5,000 rows of 'people'" in out
     assert "hours-per-week × Größe, in cm" in out
@@ -138,7 +138,7 @@ def test_a_plan_forecasts_without_a_table(tmp_path: Path, capsys: pytest.Capture
 
 
 def test_a_plan_can_be_rehearsed_on_public_rows(capsys: pytest.CaptureFixture[str]) -> None:
-    options = ("--public", town.LAST_YEAR, "--epsilon", 1, "--delta", "1e-9", "--json")
+    options = ("--public", town.LAST_YEAR, "--epsilon", 1, "--delta", "1e-9", "--mechanism", "independent", "--json")
     told = json.loads(run(capsys, "plan", "--schema", town.SCHEMA, "-n", 3_000_000, *options)[0])
     assert told["rehearsed_on"] == "public rows, drawn anew"
     assert len(told["rehearsals"][0]["pairs"]) == 13 * 12 / 2
