@@ -17,8 +17,8 @@ from priory.model.model import Model
 from priory.model.tilted import Oracle
 from priory.privacy.measurement import Measurement
 
-# The records' answers are met closely at first: only near them is the likelihood like a parabola.
-FIRST, COLD = Dual(accuracy=1e-3, inner=300), 1e-5
+# The records' answers are met first, more and more closely: only near them is the likelihood like a parabola.
+FIRST, TEMPERATURES = Dual(accuracy=1e-3, inner=200), (1e-2, 1e-3, 1e-4, 1e-5)
 # Later parabolas need not be met better than the likelihood is like them.
 LATER = Dual(accuracy=1e-3, inner=100)
 # What divides the temperature after a step that lowers the loss, and multiplies it after one that does not.
@@ -39,8 +39,8 @@ def most_likely(loss: SampleLoss, *, tolerance: float, steps: int = 100) -> Mode
         steps: how many steps it may take.
     """
     search = _Search.of(loss)
-    state = search.moved(search.start(), *search.records(), COLD, FIRST)
-    path, falls, temperature = [state.point(0, COLD)], [math.inf], 1.0
+    state = search.near_the_records()
+    path, falls, temperature = [state.point(0, 0.0)], [math.inf], 1.0
     while len(path) < steps and max(falls[-3:]) >= tolerance and temperature < HOTTEST:
         tried = search.moved(state, *state.parabola(), temperature, LATER)
         if tried.near.value < state.near.value:
@@ -112,6 +112,16 @@ class _Search:
     def start(self) -> _State:
         _, shares = self.oracle(np.zeros(self.evidence.layout.size))
         return self._state(np.zeros(self.evidence.size), self.loss.total * shares, 1)
+
+    def near_the_records(self) -> _State:
+        """The state that meets the records' answers as closely as the likelihood gains by it."""
+        state = self.start()
+        for temperature in TEMPERATURES:
+            tried = self.moved(state, *self.records(), temperature, FIRST)
+            if tried.near.value >= state.near.value:
+                return replace(state, calls=tried.calls)
+            state = tried
+        return state
 
     def records(self) -> tuple[Array, Array]:
         """The records' answers, and how far off they are if all queries are sampled alike: √(|Q|/Σ_t s(ht)²)."""
