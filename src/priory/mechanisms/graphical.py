@@ -71,7 +71,7 @@ class Graphical:
         return models[-1]
 
 
-def sampled_model(workload: Workload, release: Release, *, tolerance: float = 1e-3) -> Model:
+def sampled_model(workload: Workload, release: Release, *, tolerance: float = 3e-4) -> Model:
     """The graphical model under which DualQuery's samples are most likely [Private-PGM, Algorithm 5].
 
     Args:
