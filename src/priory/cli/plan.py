@@ -46,6 +46,10 @@ def plan(
     budgets = _budgets(epsilon, rho, delta, relation)
     if check is not None and (public is None or price is None):
         raise OptionError("--check", "it needs --public, and a --price that is paid for the look")
+    if check is None and (price is not None or ledger is not None):
+        raise OptionError(
+            "--check", "name the private table that --price and --ledger pay a look at, or leave them out"
+        )
     found = forecast(Schema.load(schema), rows, budgets, mechanism=mechanism, public=public, runs=runs)
     told = None
     if check is not None:

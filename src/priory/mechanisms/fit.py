@@ -128,8 +128,10 @@ def _grouped(entry: Registered, schema: Schema, by: Sequence[Sequence[str]], pub
         raise OptionError("by", "groups within groups need public data and the mechanism prior-update")
     levels = tuple(tuple(level) for level in by)
     names = [name for level in levels for name in level]
-    for name in names:
-        schema.column(name)
+    try:
+        schema.domain.checked(names)
+    except DomainError as error:
+        raise OptionError("by", str(error)) from None
     declared = next((group for group in schema.groups if set(group.by) == set(names)), None)
     groups = None
     if declared is not None:
