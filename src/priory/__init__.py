@@ -20,6 +20,7 @@ from priory.privacy.curator import Curator
 from priory.privacy.explain import explain
 from priory.privacy.ledger import Ledger
 from priory.privacy.measurement import Measurement
+from priory.privacy.progress import Step
 from priory.queries.parts import Identity, Matrix, Mean, Moments, Part, Point, Prefix, Range, Recode, Set, Total
 from priory.queries.query import Query
 from priory.queries.sensitivity import Relation, Sensitivity, sensitivity
@@ -57,6 +58,7 @@ __all__ = [
     "Sensitivity",
     "Set",
     "Source",
+    "Step",
     "Table",
     "Total",
     "Uniform",
