@@ -1,21 +1,35 @@
 """Mechanisms: recipes of select, measure, estimate and answer."""
 
+from priory.mechanisms.aim import AIM
+from priory.mechanisms.best_mixture import BestMixture
 from priory.mechanisms.dualquery import DualQuery
 from priory.mechanisms.game import records_model
 from priory.mechanisms.graphical import Graphical, graphical_model, sampled_model
 from priory.mechanisms.hdmm import HDMM, LeastSquares
+from priory.mechanisms.independent import Independent
+from priory.mechanisms.mst import MST
 from priory.mechanisms.multiplicative_weights import MultiplicativeWeights
 from priory.mechanisms.mwem import MWEM
 from priory.mechanisms.network import network_model
+from priory.mechanisms.pmw_pub import PMWPub
+from priory.mechanisms.prior import Prior
+from priory.mechanisms.prior_update import PriorUpdate
 from priory.mechanisms.privbayes import PrivBayes
 
 __all__ = [
+    "AIM",
     "HDMM",
+    "MST",
     "MWEM",
+    "BestMixture",
     "DualQuery",
     "Graphical",
+    "Independent",
     "LeastSquares",
     "MultiplicativeWeights",
+    "PMWPub",
+    "Prior",
+    "PriorUpdate",
     "PrivBayes",
     "graphical_model",
     "network_model",
