@@ -117,12 +117,8 @@ def held(name: str, draw: Draw = "paper", number: int = 0) -> Held:
 
     With "any" the triples are drawn from all, by the first seed whose model fits. With "paper" they are the published
     ones, or drawn from those of no more cells than there are records, by the first seed that also gives as many queries
-<<<<<<< HEAD
-    as the paper's Table 1: draws from all triples hardly ever have so few. A `number` above 0 takes a later one.
-=======
     as the paper's Table 1: draws from all triples hardly ever have so few. A `number` above 0 takes a later
     one.
->>>>>>> figures
     """
     told = TABLES[name]
     folder = data_folder() / told.folder
