@@ -3,6 +3,7 @@ import pytest
 
 from priory.audit.attack import Codes, _sampled
 from priory.audit.battery import TESTS
+from priory.audit.canaries import counts_in
 from priory.audit.findings import QUICK, Test
 from priory.audit.planted import PLANTED
 from priory.audit.replay import replay
@@ -69,3 +70,12 @@ def test_the_attack_reckons_with_the_chances_that_dualquerys_samples_had(budget:
     chances = [s[asked.result] - np.logaddexp.reduce(s) for s, asked in zip(scores, picked, strict=True)]
     assert len(chances) == 12
     assert _sampled(recipe.workload, release, source) == pytest.approx(sum(chances), abs=0.01)
+
+
+@pytest.mark.parametrize("text", ["total 1237.", "[1237, 3]", "1,237 rows", "1237.0 2", "total=1237)"])
+def test_an_exact_count_is_found_where_it_is_a_number_of_its_own(text: str) -> None:
+    assert counts_in(text)
+
+
+def test_digits_of_other_numbers_are_no_exact_count() -> None:
+    assert not counts_in("0.12371 41237 1237.5 a1237f 1237e5 12372 3.1237")

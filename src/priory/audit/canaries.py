@@ -3,6 +3,7 @@
 import contextlib
 import io
 import logging
+import re
 import sqlite3
 import tempfile
 import zipfile
@@ -38,7 +39,13 @@ def canaries(effort: Effort) -> Iterator[Finding]:  # noqa: ARG001
 def found_canaries(mechanism: str | Mechanism) -> list[str]:
     """Which of the canaries turn up."""
     seen = _everything_shown(mechanism)
-    return [word for word in (*CANARIES, str(CANARY_ROWS), f"{CANARY_ROWS:,}") if word in seen]
+    return [*(word for word in CANARIES if word in seen), *counts_in(seen)]
+
+
+def counts_in(text: str) -> list[str]:
+    """Where the exact number of rows stands as a number of its own; digits of longer ones are chance."""
+    grouped = f"{CANARY_ROWS:,}".replace(",", ",?")
+    return re.findall(rf"(?<![\w.]){grouped}(?:\.0+)?(?!\.?\w)", text)
 
 
 def _everything_shown(mechanism: str | Mechanism) -> str:
