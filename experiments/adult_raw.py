@@ -12,6 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from experiments.peers import peer_python
 from experiments.results import FOLDER, Results, shown
 from experiments.tables import data_folder
 
@@ -73,17 +74,7 @@ def _priory(*arguments: object) -> None:
 def _judged(training: Path, held_out: Path) -> dict[str, float]:
     """Accuracy and area under the curve of a classifier trained on a file, in an environment of its own."""
     script = Path(__file__).with_name("peer_sklearn.py")
-    command = [str(sklearn_python()), str(script), str(held_out), str(training)]
+    command = [str(peer_python(".venv-sklearn", SKLEARN)), str(script), str(held_out), str(training)]
     ended = subprocess.run(command, check=True, capture_output=True, encoding="utf-8")
     found: dict[str, float] = json.loads(ended.stdout)
     return found
-
-
-def sklearn_python() -> Path:
-    """The interpreter of scikit-learn's virtual environment, made where it is missing."""
-    folder = Path(".venv-sklearn")
-    python = folder / "bin" / "python"
-    if not any(folder.glob("lib/*/site-packages/sklearn")):
-        subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-        subprocess.run([str(python), "-m", "pip", "install", "--quiet", SKLEARN], check=True)
-    return python

@@ -87,9 +87,15 @@ def read_estimate(path: Path, domain: Domain) -> PeerEstimate:
 
 def mbi_python() -> Path:
     """The interpreter of mbi's virtual environment, made where it is missing."""
-    folder = Path(".venv-mbi")
+    return peer_python(".venv-mbi", MBI)
+
+
+def peer_python(name: str, requirement: str) -> Path:
+    """The interpreter of a peer's virtual environment, made with the requirement where it is missing."""
+    folder = Path(name)
     python = folder / "bin" / "python"
-    if not any(folder.glob("lib/*/site-packages/mbi-2.0.0.dist-info")):
+    package = requirement.replace("-", "_").replace("==", "-")
+    if not any(folder.glob(f"lib/*/site-packages/{package}.dist-info")):
         subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-        subprocess.run([str(python), "-m", "pip", "install", "--quiet", MBI], check=True)
+        subprocess.run([str(python), "-m", "pip", "install", "--quiet", requirement], check=True)
     return python
