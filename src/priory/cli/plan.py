@@ -76,6 +76,8 @@ def plan(
         write(text_table(["pair", "error"], pairs, right=[False, True]))
     if public is None:
         say("A made-up table says what noise does; give --public to see what a model can express of one like yours.")
+    else:
+        say("Half of the public rows played the private table: one that differs by more than chance is farther off.")
 
 
 def _budgets(epsilon: list[str] | None, rho: list[str] | None, delta: str | None, relation: str) -> list[Budget]:
