@@ -6,6 +6,7 @@ They are the rows of Table 2 of Private-PGM [McKenna, Sheldon & Miklau 2019], ra
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -212,16 +213,28 @@ class Recode(Part):
         if min(self.targets) < 0:
             raise DomainError(f"a recoding's targets start at 0; got {min(self.targets)}")
 
+    @cached_property
+    def _places(self) -> NDArray[np.intp]:
+        return np.array(self.targets, dtype=np.intp)
+
     def rows(self, size: int) -> int:
-        return max(self.targets) + 1
+        return int(self._places.max()) + 1
 
     def matrix(self, size: int) -> Numbers:
         dense = np.zeros((self.rows(size), size), dtype=np.int64)
-        dense[list(self.targets), range(size)] = 1
+        dense[self._places, np.arange(size)] = 1
         return dense
 
+    def apply(self, values: Numbers, axis: int) -> Numbers:
+        if values.ndim > 1:
+            return super().apply(values, axis)
+        # One attribute may have a million values, and the matrix as many columns.
+        sums = np.zeros(self.rows(len(values)), dtype=np.result_type(values, np.int64))
+        np.add.at(sums, self._places, values)
+        return sums
+
     def adjoint(self, answers: Numbers, axis: int, size: int) -> Numbers:
-        return answers.take(list(self.targets), axis=axis)
+        return answers.take(self._places, axis=axis)
 
 
 class Matrix(Part):
