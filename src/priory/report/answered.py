@@ -41,11 +41,6 @@ class Answer:
     source: Source
 
     @property
-    def has_intervals(self) -> bool:
-        """Whether anything is known of the error."""
-        return bool(np.isfinite(self.low).any())
-
-    @property
     def rest_dwarfs(self) -> bool:
         """Whether the rest of a single attribute is so much more than any other group that it would hide them."""
         [places] = self.places
