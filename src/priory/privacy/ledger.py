@@ -10,8 +10,8 @@ import os
 import secrets
 import sqlite3
 import threading
-import weakref
 import warnings
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from fractions import Fraction
