@@ -1,8 +1,9 @@
-"""Row weights: a distribution over fixed rows, and the cell of each workload query that each row is in."""
+"""Row weights: a distribution over fixed rows, and the rows that are in each cell of each workload query."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,7 @@ from priory.model.tilted import cell_codes
 from priory.queries.parts import Point
 from priory.queries.query import Query
 
-# 2 GiB of cell codes.
+# 3 GiB: a place and a 1 for each row in each query.
 MOST_CODES = 2**28
 
 Places = NDArray[np.intp]
@@ -28,17 +29,19 @@ class RowWeights:
 
     Attributes:
         queries: the workload's marginals.
+        domain: the attributes of the rows.
         codes: the rows.
-        cells: for each query, the cell of its table that each row is in.
-        supported: for each cell of each query, one query after the other, whether a row is in it.
+        members: a sparse matrix with a line for each cell of each query that a row is in, and ones for its rows.
+        held: which cells these are among all, one query after the other.
         starts: where each query's cells begin among those of all.
         logs: the logarithm of each row's weight.
     """
 
     queries: tuple[Query, ...]
+    domain: Domain
     codes: Codes
-    cells: tuple[Places, ...]
-    supported: NDArray[np.bool_]
+    members: Any
+    held: Places
     starts: Places
     logs: Array
 
@@ -56,25 +59,43 @@ class RowWeights:
             if rows.domain.project(rows.domain.checked(query.clique)) != query.domain:
                 raise DomainError(f"a query over {query.clique} has sizes unlike the domain's")
         _check_size(len(rows.codes), len(queries))
-        cells = tuple(cell_codes(rows.codes, rows.domain, query.clique) for query in queries)
-        return cls(tuple(queries), rows.codes, cells, _supported(queries, cells), _starts(queries), np.log(rows.shares))
+        starts = np.cumsum([0, *(query.rows for query in queries)])
+        members, held = _members(queries, rows, starts)
+        return cls(tuple(queries), rows.domain, rows.codes, members, held, starts, np.log(rows.shares))
 
     @property
     def weights(self) -> Array:
         """The weights themselves."""
         return np.asarray(np.exp(self.logs))
 
+    @property
+    def cells(self) -> tuple[Places, ...]:
+        """For each query, the cell of its table that each row is in."""
+        return tuple(cell_codes(self.codes, self.domain, query.clique) for query in self.queries)
+
+    @property
+    def supported(self) -> NDArray[np.bool_]:
+        """For each cell of each query, one query after the other, whether a row is in it."""
+        mask = np.zeros(self.starts[-1], dtype=bool)
+        mask[self.held] = True
+        return mask
+
     def answers(self, total: float = 1.0) -> list[Array]:
         """What part of `total` is in each cell of each query, in the shape of its table."""
-        weights = total * self.weights
-        return [
-            np.asarray(np.bincount(cells, weights=weights, minlength=query.rows), dtype=np.float64).reshape(query.shape)
-            for query, cells in zip(self.queries, self.cells, strict=True)
-        ]
+        shares = np.zeros(self.starts[-1])
+        # All queries in one pass over the rows of each cell, which is twice as fast as over the cells of each row.
+        shares[self.held] = self.members @ (total * self.weights)
+        places = zip(self.queries, self.starts, self.starts[1:], strict=False)
+        return [shares[begin:end].reshape(query.shape) for query, begin, end in places]
 
     def rows_in(self, query: int, cell: int) -> Places:
         """Which rows are in a cell."""
-        return np.flatnonzero(self.cells[query] == cell)
+        wanted = self.starts[query] + cell
+        place = np.searchsorted(self.held, wanted)
+        if place == len(self.held) or self.held[place] != wanted:
+            return np.zeros(0, dtype=np.intp)
+        begin, end = self.members.indptr[place : place + 2]
+        return np.asarray(self.members.indices[begin:end], dtype=np.intp)
 
     def share(self, rows: Places) -> float:
         """The weight of some rows together."""
@@ -91,15 +112,24 @@ class RowWeights:
         return PublicRows(self.codes, domain, self.weights if weights is None else weights)
 
 
-def _supported(queries: Sequence[Query], cells: Sequence[Places]) -> NDArray[np.bool_]:
-    masks = [np.zeros(query.rows, dtype=bool) for query in queries]
-    for mask, places in zip(masks, cells, strict=True):
-        mask[places] = True
-    return np.concatenate(masks)
+def _members(queries: Sequence[Query], rows: PublicRows, starts: Places) -> tuple[Any, Places]:
+    """The sparse matrix of which rows are in which cells, and which cells have rows."""
+    from scipy.sparse import csr_array
 
-
-def _starts(queries: Sequence[Query]) -> Places:
-    return np.cumsum([0, *(query.rows for query in queries)])
+    size = len(rows.codes)
+    places = np.empty(size * len(queries), dtype=np.int32)
+    sizes, held = [np.zeros(1, dtype=np.intp)], [np.zeros(0, dtype=np.intp)]
+    for number, query in enumerate(queries):
+        cells = cell_codes(rows.codes, rows.domain, query.clique)
+        # NumPy sorts 16-bit keys in linear time.
+        keys = cells.astype(np.uint16) if query.rows <= 1 << 16 else cells
+        places[number * size : (number + 1) * size] = np.argsort(keys, kind="stable")
+        counts = np.bincount(cells, minlength=query.rows)
+        sizes.append(counts[counts > 0])
+        held.append(starts[number] + np.flatnonzero(counts))
+    ends = np.cumsum(np.concatenate(sizes))
+    matrix = csr_array((np.ones(len(places)), places, ends.astype(np.int32)), shape=(len(ends) - 1, size))
+    return matrix, np.concatenate(held)
 
 
 def every_cell(domain: Domain, queries: int) -> PublicRows:
