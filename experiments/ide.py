@@ -143,7 +143,8 @@ def measured(case: Case, epsilon: str, arm: str, repeat: int) -> dict[str, objec
 def _untouched(case: Case, repeat: int) -> NDArray[np.int64]:
     rng = np.random.default_rng(repeat)
     rows = case.public[rng.integers(0, len(case.public), len(case.private))].copy()
-    rows[:, :2] = case.private[:, :2]
+    made = [case.domain.axis[name] for name in case.by]
+    rows[:, made] = case.private[:, made]
     return rows
 
 
