@@ -19,6 +19,8 @@ from priory.queries.query import Query
 
 # Typical distances: of the sizes of groups from equal ones, of a population from public rows, of groups from the whole.
 COUNTS_APART, POPULATION_APART, GROUPS_APART = 0.3, 0.1, 0.25
+# Nothing is known of the number of rows, which is told in any case.
+WHOLE_APART = 1.0
 # Shares are whole multiples of a thousandth.
 PARTS = 1_000
 # Less noise than this is none.
@@ -84,8 +86,7 @@ def allotted(
     """
     last = levels[-1]
     counting = _Part(_noise(budget, Query.marginal(domain, last.attributes), last, total), COUNTS_APART)
-    # The number of rows is told in any case; nothing is known of it before.
-    whole = _Part(expected_noise(Query.marginal(domain, ()), budget) / total, 1.0)
+    whole = _Part(expected_noise(Query.marginal(domain, ()), budget) / total, WHOLE_APART)
     each = [
         [None if choice is None else _told(budget, domain, level, choice, total) for choice in given]
         for level, given in zip(levels, choices, strict=True)
@@ -125,8 +126,11 @@ def _forecast(plan: Sequence[_Part | None], counting: _Part, levels: Sequence[Le
     errors = [
         apart if part is None else part.error(next(shares), power) for part, apart in zip(plan, untold, strict=True)
     ]
-    # Counts of groups tell the number of rows too.
-    return sum(errors) + (0.0 if plan[0] is counting else COUNTS_APART)
+    if plan[0] is not counting:
+        return sum(errors) + COUNTS_APART
+    # The counts of groups tell the number of rows too: their noise adds up as its root.
+    total = _Part(counting.noise / math.sqrt(len(levels[-1].groups)), WHOLE_APART)
+    return sum(errors) + total.error(_shares(plan, power)[0], power)
 
 
 def _shares(plan: Sequence[_Part | None], power: float) -> list[float]:
