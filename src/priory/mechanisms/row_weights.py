@@ -3,7 +3,6 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +11,7 @@ from priory.domain import Domain
 from priory.errors import DomainError, OptionError, SizeError
 from priory.factor import Array
 from priory.model.bases import PublicRows
+from priory.model.membership import Membership, Places
 from priory.model.sampling import Codes
 from priory.model.tilted import cell_codes
 from priory.queries.parts import Point
@@ -19,8 +19,6 @@ from priory.queries.query import Query
 
 # 3 GiB: a place and a 1 for each row in each query.
 MOST_CODES = 2**28
-
-Places = NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,8 +29,7 @@ class RowWeights:
         queries: the workload's marginals.
         domain: the attributes of the rows.
         codes: the rows.
-        members: a sparse matrix with a line for each cell of each query that a row is in, and ones for its rows.
-        held: which cells these are among all, one query after the other.
+        members: the rows in each cell of each query, one query after the other.
         starts: where each query's cells begin among those of all.
         logs: the logarithm of each row's weight.
     """
@@ -40,8 +37,7 @@ class RowWeights:
     queries: tuple[Query, ...]
     domain: Domain
     codes: Codes
-    members: Any
-    held: Places
+    members: Membership
     starts: Places
     logs: Array
 
@@ -60,8 +56,9 @@ class RowWeights:
                 raise DomainError(f"a query over {query.clique} has sizes unlike the domain's")
         _check_size(len(rows.codes), len(queries))
         starts = np.cumsum([0, *(query.rows for query in queries)])
-        members, held = _members(queries, rows, starts)
-        return cls(tuple(queries), rows.domain, rows.codes, members, held, starts, np.log(rows.shares))
+        tables = ((cell_codes(rows.codes, rows.domain, query.clique), query.rows) for query in queries)
+        members = Membership.of(tables, len(rows.codes))
+        return cls(tuple(queries), rows.domain, rows.codes, members, starts, np.log(rows.shares))
 
     @property
     def weights(self) -> Array:
@@ -76,26 +73,17 @@ class RowWeights:
     @property
     def supported(self) -> NDArray[np.bool_]:
         """For each cell of each query, one query after the other, whether a row is in it."""
-        mask = np.zeros(self.starts[-1], dtype=bool)
-        mask[self.held] = True
-        return mask
+        return self.members.supported
 
     def answers(self, total: float = 1.0) -> list[Array]:
         """What part of `total` is in each cell of each query, in the shape of its table."""
-        shares = np.zeros(self.starts[-1])
-        # All queries in one pass over the rows of each cell, which is twice as fast as over the cells of each row.
-        shares[self.held] = self.members @ (total * self.weights)
+        shares = self.members.sums(total * self.weights)
         places = zip(self.queries, self.starts, self.starts[1:], strict=False)
         return [shares[begin:end].reshape(query.shape) for query, begin, end in places]
 
     def rows_in(self, query: int, cell: int) -> Places:
         """Which rows are in a cell."""
-        wanted = self.starts[query] + cell
-        place = np.searchsorted(self.held, wanted)
-        if place == len(self.held) or self.held[place] != wanted:
-            return np.zeros(0, dtype=np.intp)
-        begin, end = self.members.indptr[place : place + 2]
-        return np.asarray(self.members.indices[begin:end], dtype=np.intp)
+        return self.members.rows_in(int(self.starts[query]) + cell)
 
     def share(self, rows: Places) -> float:
         """The weight of some rows together."""
@@ -110,26 +98,6 @@ class RowWeights:
     def public_rows(self, domain: Domain, weights: Array | None = None) -> PublicRows:
         """The rows as a base, with these weights or others."""
         return PublicRows(self.codes, domain, self.weights if weights is None else weights)
-
-
-def _members(queries: Sequence[Query], rows: PublicRows, starts: Places) -> tuple[Any, Places]:
-    """The sparse matrix of which rows are in which cells, and which cells have rows."""
-    from scipy.sparse import csr_array
-
-    size = len(rows.codes)
-    places = np.empty(size * len(queries), dtype=np.int32)
-    sizes, held = [np.zeros(1, dtype=np.intp)], [np.zeros(0, dtype=np.intp)]
-    for number, query in enumerate(queries):
-        cells = cell_codes(rows.codes, rows.domain, query.clique)
-        # NumPy sorts 16-bit keys in linear time.
-        keys = cells.astype(np.uint16) if query.rows <= 1 << 16 else cells
-        places[number * size : (number + 1) * size] = np.argsort(keys, kind="stable")
-        counts = np.bincount(cells, minlength=query.rows)
-        sizes.append(counts[counts > 0])
-        held.append(starts[number] + np.flatnonzero(counts))
-    ends = np.cumsum(np.concatenate(sizes))
-    matrix = csr_array((np.ones(len(places)), places, ends.astype(np.int32)), shape=(len(ends) - 1, size))
-    return matrix, np.concatenate(held)
 
 
 def every_cell(domain: Domain, queries: int) -> PublicRows:
