@@ -1,9 +1,9 @@
 """Herding: rows drawn so that pairs of attributes occur in them as often as in the model, as nearly as rows can.
 
 Rows drawn at random miss a model's marginals by about 1/√n. Here n rows are picked out of a pool of several times as
-many, drawn from the model [Welling 2009; Chen et al. 2010]: one after the other and each once again, so that the
-squared gap between how often every pair of values occurs in them and how often it should is as small as picks can make
-it. What a draw leaves is owed by the next: over many small groups rare values occur as often as in one large group.
+many, drawn from the model [Chen, Welling & Smola 2010]: one after the other and each once again, so that the squared
+gap between how often every pair of values occurs in them and how often it should is as small as picks can make it. What
+a draw leaves is owed by the next: over many small groups rare values occur as often as in one large group.
 """
 
 import math
