@@ -12,9 +12,10 @@ from priory.domain import Domain
 from priory.errors import DomainError, OptionError
 from priory.factor import Array
 from priory.measure import measure
-from priory.mechanisms.row_weights import Places, RowWeights, cell_query, every_cell
+from priory.mechanisms.row_weights import RowWeights, cell_query, every_cell
 from priory.mechanisms.total import counted
 from priory.model.bases import PublicRows
+from priory.model.membership import Places
 from priory.model.model import Model
 from priory.privacy.budget import Budget
 from priory.privacy.choice import ChoiceKind, choice_within
