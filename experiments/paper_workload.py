@@ -78,14 +78,18 @@ class Held:
     truths: tuple[Array, ...]
     forecast: Plan
 
+    @property
+    def records(self) -> int:
+        """How many there are; public under replace-one."""
+        return int(self.source.count([()])[0].values)
+
     def error(self, answers: Answers) -> float:
         """The paper's error: ‖Wμ − Wμ̂‖₁/(2‖Wμ‖₁), averaged over the fifteen."""
         return workload_error(answers(self.workload.queries), self.truths)
 
     def uniform(self, queries: Sequence[Query]) -> list[Array]:
         """What a uniform table of the right total would answer."""
-        total = float(self.source.count([()])[0].values)
-        return [np.asarray(query(np.full(query.domain.shape, total / query.domain.size))) for query in queries]
+        return [np.asarray(query(np.full(query.domain.shape, self.records / query.domain.size))) for query in queries]
 
 
 @cache
