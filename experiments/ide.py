@@ -65,7 +65,8 @@ def run() -> None:
 def missing(name: str, epsilon: str, repeat: int) -> list[dict[str, object]]:
     """The rows of one repeat that are not there yet."""
     case, results = cases()[name], Results.of(NAME, KEYS)
-    keys = [{"case": name, "epsilon": epsilon, "arm": arm, "run": repeat} for arm in ARMS]
+    arms = chosen(ARMS, "PRIORY_ARMS", ";")
+    keys = [{"case": name, "epsilon": epsilon, "arm": arm, "run": repeat} for arm in arms]
     return [key | measured(case, epsilon, str(key["arm"]), repeat) for key in keys if not results.has(**key)]
 
 
