@@ -122,6 +122,22 @@ def test_the_module_runs_as_a_command_and_survives_a_closed_pipe() -> None:
     assert "Traceback" not in ended.stderr
 
 
+@pytest.mark.parametrize(("reader", "code", "said"), [("| true", 0, ""), ("> /dev/full", 1, "No space left")])
+def test_output_that_nobody_takes_ends_the_command_in_one_line_at_most(
+    reader: str, code: int, said: str, tmp_path: Path
+) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("there is no /dev/full here")
+    release = tmp_path / "t.priory"
+    schema = Schema.load(town.SCHEMA)
+    fit(town.THIS_YEAR, schema, epsilon=1, delta=1e-9, mechanism="independent").save(release)
+    command = f"set -o pipefail; {sys.executable} -m priory sample {release} --rows 20000 {reader}"
+    ended = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)  # noqa: S607
+    assert ended.returncode == code
+    assert said in ended.stderr
+    assert len(ended.stderr.splitlines()) == bool(said)
+
+
 def test_public_texts_that_look_like_numbers_are_checked_as_texts(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

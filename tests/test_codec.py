@@ -76,7 +76,16 @@ def code_of(column: ModelledColumn, cell: object) -> int:
     return int(encode_column(column, Cells.objects([cell]))[0])
 
 
-NULLS = [None, float("nan"), np.float32("nan"), pd.NA, pd.NaT, np.datetime64("NaT"), Decimal("NaN"), Decimal("sNaN")]
+NULLS = [
+    None,
+    float("nan"),
+    np.float32("nan"),
+    pd.NA,
+    pd.NaT,
+    np.datetime64("NaT", "s"),
+    Decimal("NaN"),
+    Decimal("sNaN"),
+]
 
 
 @pytest.mark.parametrize("column", [WORDS, CODED, WHOLE, REAL, DATE, CLOCK, TRUTH])

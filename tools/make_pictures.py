@@ -13,7 +13,8 @@ import altair as alt
 import vl_convert
 
 from priory import town
-from priory.data.columns import DAY_ZERO, Moment
+from priory.data.columns import Moment
+from priory.data.moments import DAY_ZERO
 from priory.data.opening import open_source
 from priory.data.schema import Schema
 from priory.data.source import Source

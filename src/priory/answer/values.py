@@ -7,8 +7,9 @@ import re
 from typing import TypeAlias
 
 from priory.data.cells import NUMBER
-from priory.data.columns import DAY_ZERO, MICROSECONDS_A_DAY, Boolean, Category, ModelledColumn, Moment, Number
+from priory.data.columns import Boolean, Category, ModelledColumn, Moment, Number
 from priory.data.constraints import moment_of
+from priory.data.moments import DAY_ZERO, MICROSECONDS_A_DAY
 from priory.data.yaml_reader import suggestion
 from priory.errors import OptionError, SchemaError
 

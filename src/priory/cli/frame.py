@@ -1,6 +1,7 @@
 """Frame: the command itself, and how it ends."""
 
 import json
+import os
 import sys
 from typing import Annotated, NoReturn
 
@@ -55,6 +56,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
         ended = app(args=arguments, prog_name="priory", standalone_mode=False)
+        sys.stdout.flush()
     except PrioryError as error:
         told = ". ".join([str(error).rstrip("."), *getattr(error, "__notes__", [])])
         _complain(told, type(error).__name__, as_json="--json" in arguments)
@@ -70,14 +72,25 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     except (KeyboardInterrupt, typer.Abort):
         _complain("interrupted", "Interrupted", as_json="--json" in arguments)
         sys.exit(INTERRUPTED)
-    except BrokenPipeError:
-        # The reader of our output went away, as `head` does: nothing is wrong, and nothing can be written.
-        sys.stdout = None
+    except (BrokenPipeError, SystemExit) as error:
+        # Typer ends with 1 where the reader of our output went away, as `head` does: nothing is wrong.
+        if isinstance(error, SystemExit) and not isinstance(error.__context__, BrokenPipeError):
+            raise
+        _silence()
         sys.exit(0)
+    except OSError as error:
+        _complain(f"the output could not be written: {error.strerror}", "OSError", as_json="--json" in arguments)
+        _silence()
+        sys.exit(1)
     if ended == INTERRUPTED:
         # Typer catches most of these itself, and returns their code in silence.
         _complain("interrupted", "Interrupted", as_json="--json" in arguments)
     sys.exit(ended if isinstance(ended, int) else 0)
+
+
+def _silence() -> None:
+    """What is left in the buffer has nowhere to go when the process ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _usage(error: typer.TyperException, arguments: list[str]) -> str:

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Literal, TypeAlias, get_args
 
-from priory.data.columns import DAY_ZERO, LAST_DAY, MICROSECONDS_A_DAY, check_bounds, check_codes
+from priory.data.declared import check_bounds, check_codes
+from priory.data.moments import DAY_ZERO, LAST_DAY, MICROSECONDS_A_DAY
 from priory.errors import SchemaError
 
 MOST_BINS = 10_000

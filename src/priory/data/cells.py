@@ -11,17 +11,8 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from priory.data.columns import (
-    DAY_ZERO,
-    FIRST_DAY,
-    LAST_DAY,
-    MICROSECONDS_A_DAY,
-    Boolean,
-    Category,
-    ModelledColumn,
-    Moment,
-    Number,
-)
+from priory.data.columns import Boolean, Category, ModelledColumn, Moment, Number
+from priory.data.moments import DAY_ZERO, FIRST_DAY, LAST_DAY, MICROSECONDS_A_DAY
 
 NUMBER = re.compile(r" *([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?) *")
 CLOCK_LIMITS = {"H": 24, "M": 60, "S": 60}

@@ -1,34 +1,40 @@
 """Columns: what a schema declares about each of them, and which codes that gives."""
 
 import bisect
-import calendar
-import datetime as dt
-import itertools
 import re
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, Literal, TypeAlias, cast
 
+from priory.data.declared import (
+    MOST_WHOLE,
+    Level,
+    check_bounds,
+    check_codes,
+    check_edges,
+    check_format,
+    check_other_inside,
+    checked_bounds,
+    checked_common,
+    checked_levels,
+    checked_name,
+    checked_number,
+    checked_texts,
+)
+from priory.data.moments import (
+    FIRST_DAY,
+    FORMAT_FIELDS,
+    ISO_DATE,
+    ISO_DATETIME,
+    LAST_DAY,
+    MICROSECONDS_A_DAY,
+    calendar_label,
+    moment_text,
+)
 from priory.errors import SchemaError
 
-MOST_CODES = 999_999
-# Up to here every integer is a double and no other integer rounds to it, so that a number read as the nearest double
-# compares with whole bounds and integer levels as if it had been read exactly.
-MOST_WHOLE = 2**53 - 1
-
-DAY_ZERO = dt.date(1970, 1, 1).toordinal()
-MICROSECONDS_A_DAY = 86_400_000_000
-FIRST_DAY = dt.date.min.toordinal() - DAY_ZERO
-LAST_DAY = dt.date.max.toordinal() - DAY_ZERO
-
-FORMAT_FIELDS = {"Y": "([0-9]{4})"} | dict.fromkeys("mdHMS", "([0-9]{1,2})")
-ISO_DATE = "([0-9]{4})-([0-9]{2})-([0-9]{2})"
-ISO_DATETIME = ISO_DATE + r"[T ]([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,6}))?)?"
-
-Level: TypeAlias = str | int
 Kind: TypeAlias = Literal["category", "ordinal", "integer", "real", "date", "datetime", "boolean", "id", "text"]
 
 
@@ -126,10 +132,10 @@ class Category(Modelled):
         nulls: Iterable[str] = (),
     ) -> "Category":
         """Build a column from its levels, checking them."""
-        levels, nulls = tuple(levels), _checked_common(name, nullable=nullable, other=other, nulls=nulls)
+        levels, nulls = tuple(levels), checked_common(name, nullable=nullable, other=other, nulls=nulls)
         if not levels:
             raise SchemaError("there are no levels; list at least one", column=name)
-        texts = _checked_levels(name, levels if other is None else (*levels, other))
+        texts = checked_levels(name, levels if other is None else (*levels, other))
         if len(set(levels)) < len(levels):
             twice = next(level for i, level in enumerate(levels) if level in levels[:i])
             raise SchemaError(f"level {twice!r} is listed twice; keep one", column=name)
@@ -240,7 +246,7 @@ class Number(Binned):
         nulls: Iterable[str] = (),
     ) -> "Number":
         """Build a column from its bounds and the edges of its bins (for whole numbers: default one bin for each)."""
-        nulls = _checked_common(name, nullable=nullable, other=other, nulls=nulls)
+        nulls = checked_common(name, nullable=nullable, other=other, nulls=nulls)
         low, high = checked_bounds(name, low, high, whole=whole)
         end = high + 1 if whole else high
         if edges is None:
@@ -248,12 +254,12 @@ class Number(Binned):
                 raise SchemaError("a real column needs bins; write bins: 20 or give their edges", column=name)
             check_codes(name, int(end - low) + nullable)
             edges = range(int(low), int(end) + 1)
-        edges = tuple(_checked_number(name, edge, "an edge", whole=whole) for edge in edges)
-        _checked_edges(name, edges, low, end)
+        edges = tuple(checked_number(name, edge, "an edge", whole=whole) for edge in edges)
+        check_edges(name, edges, low, end)
         check_codes(name, len(edges) - 1 + nullable)
         if other is not None:
-            other = _checked_number(name, other, "other", whole=whole)
-            _check_other_inside(name, other, low, high)
+            other = checked_number(name, other, "other", whole=whole)
+            check_other_inside(name, other, low, high)
         return cls(name=name, whole=whole, low=low, high=high, edges=edges, other=other, nullable=nullable, nulls=nulls)
 
     @property
@@ -312,18 +318,18 @@ class Moment(Binned):
         format: str | None = None,  # noqa: A002 - the word of the schema file
     ) -> "Moment":
         """Build a column from its bounds and the edges of its bins, checking them."""
-        nulls = _checked_common(name, nullable=nullable, other=other, nulls=nulls)
+        nulls = checked_common(name, nullable=nullable, other=other, nulls=nulls)
         day = MICROSECONDS_A_DAY if clock else 1
         if low < FIRST_DAY * day or high >= (LAST_DAY + 1) * day:
             raise SchemaError("bounds are outside the years 0001 to 9999", column=name)
         check_bounds(name, low, high, whole=True)
         edges = tuple(edges)
-        _checked_edges(name, edges, low, high + 1)
+        check_edges(name, edges, low, high + 1)
         check_codes(name, len(edges) - 1 + nullable)
         if other is not None:
-            _check_other_inside(name, other, low, high)
+            check_other_inside(name, other, low, high)
         if format is not None:
-            _check_format(name, format)
+            check_format(name, format)
         return cls(
             name=name,
             clock=clock,
@@ -361,7 +367,7 @@ class Moment(Binned):
         """The bins as calendar units where they are one (2024, 2024-03, 2024-03-01), else as intervals."""
         texts = [moment_text(edge, clock=self.clock) for edge in (*self.edges[:-1], self.high)]
         day = MICROSECONDS_A_DAY if self.clock else 1
-        return tuple(_calendar_label(self.edges, i, day) or _interval(texts, i) for i in range(self.places))
+        return tuple(calendar_label(self.edges, i, day) or _interval(texts, i) for i in range(self.places))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -396,8 +402,8 @@ class Boolean(Modelled):
         nulls: Iterable[str] = (),
     ) -> "Boolean":
         """Build a column from its spellings, checking them."""
-        nulls = _checked_common(name, nullable=nullable, other=other, nulls=nulls)
-        true, false = _checked_texts(name, "true", true), _checked_texts(name, "false", false)
+        nulls = checked_common(name, nullable=nullable, other=other, nulls=nulls)
+        true, false = checked_texts(name, "true", true), checked_texts(name, "false", false)
         if not true or not false:
             raise SchemaError("true and false need at least one spelling each", column=name)
         for text in (*false, *nulls):
@@ -441,7 +447,7 @@ class Unmodelled:
     @classmethod
     def of(cls, name: str, *, kind: Literal["id", "text"]) -> "Unmodelled":
         """Build a column, checking its name."""
-        _checked_name(name)
+        checked_name(name)
         return cls(name=name, kind=kind)
 
 
@@ -463,154 +469,5 @@ def number_text(value: float) -> str:
     return str(int(value)) if value == int(value) and abs(value) <= MOST_WHOLE else repr(value)
 
 
-def moment_text(moment: int, *, clock: bool) -> str:
-    """A moment in ISO 8601, as short as it can be without losing anything.
-
-    >>> moment_text(19783, clock=False)
-    '2024-03-01'
-    """
-    days, microseconds = divmod(moment, MICROSECONDS_A_DAY) if clock else (moment, 0)
-    if days > LAST_DAY:
-        return "end"
-    date = dt.date.fromordinal(days + DAY_ZERO)
-    if not clock:
-        return date.isoformat()
-    time = (dt.datetime.min + dt.timedelta(microseconds=microseconds)).time()
-    return f"{date.isoformat()}T{time.isoformat('auto' if time.second or time.microsecond else 'minutes')}"
-
-
-def check_codes(name: str, codes: int) -> None:
-    """Refuse a column with too many codes before anything is made for them."""
-    if codes > MOST_CODES:
-        raise SchemaError(
-            f"{codes:,} levels or bins are more than the {MOST_CODES:,} a column may have; "
-            "declare it as id or text, or group them",
-            column=name,
-        )
-
-
-def checked_bounds(name: str, low: float, high: float, *, whole: bool) -> tuple[float, float]:
-    """Bounds as integers or floats, if they are numbers and leave something between them."""
-    low, high = (_checked_number(name, bound, "a bound", whole=whole) for bound in (low, high))
-    check_bounds(name, low, high, whole=whole)
-    return low, high
-
-
-def check_bounds(name: str, low: float, high: float, *, whole: bool) -> None:
-    """Refuse reversed bounds, and equal ones where they leave nothing between them."""
-    if low > high:
-        raise SchemaError("bounds are reversed; write the smaller one first", column=name)
-    if low == high and not whole:
-        raise SchemaError("bounds are empty: both are the same; the first must be smaller", column=name)
-
-
-def _checked_name(name: str) -> None:
-    if not isinstance(name, str) or not name:
-        raise SchemaError(f"a column's name is a text that is not empty; got {name!r}")
-    _checked_texts(name, "the name", [name])
-
-
-def _checked_common(name: str, *, nullable: bool, other: object, nulls: Iterable[str]) -> tuple[str, ...]:
-    _checked_name(name)
-    if not nullable and other is None:
-        raise SchemaError(
-            "bad cells have nowhere to go; add nullable: true, or other: with the value that stands for them",
-            column=name,
-        )
-    return _checked_texts(name, "nulls", nulls)
-
-
-def _checked_texts(name: str, what: str, texts: Iterable[str]) -> tuple[str, ...]:
-    texts = tuple(texts)
-    for text in texts:
-        if not isinstance(text, str):
-            raise SchemaError(f"{what} lists texts; got {text!r}: put it in quotes", column=name)
-        if any("\ud800" <= letter <= "\udfff" for letter in text):
-            raise SchemaError(f"{what}: {text!r} is not valid Unicode", column=name)
-    if len(set(texts)) < len(texts):
-        raise SchemaError(f"{what} lists a text twice; keep one", column=name)
-    return texts
-
-
-def _checked_levels(name: str, levels: Sequence[Level]) -> tuple[str, ...]:
-    """Check that levels are all texts or all integers; the texts, if they are texts."""
-    texts = [level for level in levels if isinstance(level, str)]
-    if len(texts) == len(levels):
-        return _checked_texts(name, "levels", dict.fromkeys(texts))
-    for level in levels:
-        if isinstance(level, bool) or not isinstance(level, int | str):
-            raise SchemaError(
-                f"levels are texts or integers; got {level!r}: put it in quotes, or declare another kind", column=name
-            )
-        if texts and isinstance(level, int):
-            raise SchemaError(
-                f"levels and other are all texts or all integers; got {texts[0]!r} and {level!r}: "
-                "put the numbers in quotes if the table has texts",
-                column=name,
-            )
-        if isinstance(level, int) and abs(level) > MOST_WHOLE:
-            raise SchemaError(f"level {level} is beyond ±{MOST_WHOLE}; use text levels", column=name)
-    return ()
-
-
-def _checked_number(name: str, value: float, what: str, *, whole: bool) -> float:
-    """The number as an int (whole) or a float, if it is one."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    # Not math.isfinite, which cannot take an integer beyond the largest float.
-    if not is_number or not -sys.float_info.max <= value <= sys.float_info.max:
-        raise SchemaError(f"{what} must be a finite number; got {value!r}", column=name)
-    if not whole:
-        return float(value) + 0.0  # -0.0 becomes 0.0
-    if value != int(value) or abs(value) > MOST_WHOLE + 1:
-        raise SchemaError(
-            f"{what} must be a whole number within ±{MOST_WHOLE}; got {value!r}: round it, or use kind: real",
-            column=name,
-        )
-    return int(value)
-
-
-def _checked_edges(name: str, edges: Sequence[float], low: float, end: float) -> None:
-    if len(edges) < 2 or edges[0] != low or edges[-1] != end:
-        raise SchemaError("edges begin at the lower bound and end at the upper one", column=name)
-    for before, after in itertools.pairwise(edges):
-        if before >= after:
-            raise SchemaError("edges must rise from each to the next", column=name)
-
-
-def _check_other_inside(name: str, other: float, low: float, high: float) -> None:
-    if not low <= other <= high:
-        raise SchemaError("other is outside the bounds; choose a value inside", column=name)
-
-
-def _check_format(name: str, spelling: str) -> None:
-    fields = re.findall("%(.?)", spelling, re.DOTALL)
-    unknown = [field for field in fields if field not in FORMAT_FIELDS]
-    if unknown:
-        raise SchemaError(f"format has %{unknown[0]}; it may have %Y %m %d %H %M %S and other text", column=name)
-    if len(set(fields)) < len(fields) or not {"Y", "m", "d"} <= set(fields):
-        raise SchemaError(f"format {spelling!r} needs %Y, %m and %d, and nothing twice", column=name)
-    _checked_texts(name, "format", [spelling])
-
-
 def _interval(texts: Sequence[str], i: int) -> str:
     return f"[{texts[i]}, {texts[i + 1]}{']' if i == len(texts) - 2 else ')'}"
-
-
-def _calendar_label(edges: Sequence[int], i: int, day: int) -> str | None:
-    """The name of the year, month or day that is exactly bin `i`, if one is."""
-    first, last = edges[i], edges[i + 1]
-    if first % day or last % day:
-        return None
-    start = dt.date.fromordinal(first // day + DAY_ZERO)
-    length = (last - first) // day
-    if length == 1:
-        return start.isoformat()
-    if start.day == 1 and length == _days_of_month(start):
-        return start.isoformat()[:7]
-    if (start.month, start.day) == (1, 1) and length == 365 + (_days_of_month(start.replace(month=2)) == 29):
-        return start.isoformat()[:4]
-    return None
-
-
-def _days_of_month(date: dt.date) -> int:
-    return calendar.monthrange(date.year, date.month)[1]

@@ -11,17 +11,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from priory.data.columns import (
-    DAY_ZERO,
-    ISO_DATE,
-    ISO_DATETIME,
-    MICROSECONDS_A_DAY,
-    Boolean,
-    Category,
-    ModelledColumn,
-    Moment,
-    Number,
-)
+from priory.data.columns import Boolean, Category, ModelledColumn, Moment, Number
+from priory.data.moments import DAY_ZERO, ISO_DATE, ISO_DATETIME, MICROSECONDS_A_DAY
 from priory.domain import Clique
 from priory.errors import SchemaError
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from priory.data.cells import Cells, is_null
 from priory.data.codec import Codes
-from priory.data.columns import MOST_WHOLE
+from priory.data.declared import MOST_WHOLE
 
 
 @dataclass(frozen=True)

@@ -17,19 +17,10 @@ from numpy.typing import NDArray
 from priory.data import bins, frames
 from priory.data.cells import Cells, days_or_microseconds, is_null, out_of_bounds, read_cells
 from priory.data.codec import encode
-from priory.data.columns import (
-    DAY_ZERO,
-    MICROSECONDS_A_DAY,
-    MOST_WHOLE,
-    Boolean,
-    Category,
-    Column,
-    ModelledColumn,
-    Moment,
-    Number,
-    Unmodelled,
-)
+from priory.data.columns import Boolean, Category, Column, ModelledColumn, Moment, Number, Unmodelled
+from priory.data.declared import MOST_WHOLE
 from priory.data.files import PARQUET_SUFFIXES, check_readable, connect, container_errors, read_public_file
+from priory.data.moments import DAY_ZERO, MICROSECONDS_A_DAY
 from priory.data.schema import Schema
 from priory.data.sql import literal
 from priory.data.table import Table

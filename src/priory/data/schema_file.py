@@ -7,20 +7,10 @@ from contextlib import contextmanager
 from typing import Any, cast
 
 from priory.data import bins, yaml_reader
-from priory.data.columns import (
-    Boolean,
-    Category,
-    Column,
-    Kind,
-    Level,
-    Moment,
-    Number,
-    Unmodelled,
-    check_bounds,
-    checked_bounds,
-    moment_text,
-)
+from priory.data.columns import Boolean, Category, Column, Kind, Moment, Number, Unmodelled
 from priory.data.constraints import Condition, Constraint, Determine, Forbid, Order, PublicValue, check, moment_of
+from priory.data.declared import Level, check_bounds, checked_bounds
+from priory.data.moments import moment_text
 from priory.data.schema import Group, Schema, check_person
 from priory.data.yaml_reader import Value, suggestion
 from priory.errors import SchemaError

@@ -6,7 +6,9 @@ They say the same as `priory.data.codec` cell by cell; a law in the tests holds 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from priory.data.columns import FIRST_DAY, LAST_DAY, MOST_WHOLE, Boolean, Category, ModelledColumn, Moment, Number
+from priory.data.columns import Boolean, Category, ModelledColumn, Moment, Number
+from priory.data.declared import MOST_WHOLE
+from priory.data.moments import FIRST_DAY, LAST_DAY
 
 NUMBER = " *[+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]+)? *"
 INTEGERS = [f"{sign}{width}" for sign in ("", "U") for width in ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")]

@@ -240,8 +240,7 @@ def _pandas_values(cells: Cells) -> Any:  # noqa: ANN401 - pandas is optional
     if kind == "text":
         return pd.Series(_python_values(cells), dtype=None if len(cells) else object)
     if kind in ("date", "datetime"):
-        values = cells.values.astype("datetime64[s]" if kind == "date" else "datetime64[us]")
-        return pd.Series(values if cells.null is None else np.where(cells.null, np.datetime64("NaT"), values))
+        return pd.Series(_moments(cells, "s" if kind == "date" else "us"))
     if cells.null is None:
         return pd.Series(cells.values)
     if kind == "real":
@@ -261,14 +260,18 @@ def _polars_series(name: str, cells: Cells) -> Any:  # noqa: ANN401 - polars is 
     return series.zip_with(pl.Series(~cells.null), pl.Series(name, [None] * len(cells), dtype=series.dtype))
 
 
+def _moments(cells: Cells, unit: Literal["s", "us"]) -> NDArray[np.datetime64]:
+    values = cells.values.astype(f"datetime64[{unit}]")
+    return values if cells.null is None else np.where(cells.null, np.datetime64("NaT", unit), values)
+
+
 def _duckdb_values(cells: Cells) -> NDArray[Any]:
     kind = _kind(cells.values)
     values = cells.values
     if kind == "text":
         return np.fromiter(_python_values(cells), dtype=object, count=len(cells))
     if kind in ("date", "datetime"):
-        values = values.astype("datetime64[us]")
-        return values if cells.null is None else np.where(cells.null, np.datetime64("NaT"), values)
+        return _moments(cells, "us")
     return values if cells.null is None else np.ma.masked_array(values, cells.null)
 
 

@@ -20,15 +20,16 @@ from priory.estimate.loss import L1, L2
 from priory.estimate.problem import GOING, MET, Problem, State, Status, fall
 from priory.factor import Array
 
-_WARMING = 4
+# The first steps from a warm start, down to this part of the first temperature, are too hot to say anything.
+_WARMING = 0.01
 # A loss that falls more slowly than by this share of the last step is taken to fall so.
 _SLOWEST = 0.9
 # A step that was cut short is repeated from where it ended if it lowered the loss by this share at least.
 _WORTH_REPEATING = 0.02
-# A mean squared misfit, in units of the noise, above which fine steps would be wasted.
-_FAR = 4.0
+# While an answer off by its noise moves its multiplier by less than one part in so many, steps need not be fine.
+_HOT, _FAST = 50.0, 10**0.5
 # What is left to explain is met to this share of what the fit's own degrees of freedom are.
-_UNEXPLAINED = 0.01
+_UNEXPLAINED = 0.05
 # Iterations of L-BFGS before the preconditioner is made anew.
 _BURST = 40
 
@@ -42,12 +43,14 @@ class Multipliers:
         temperature: λ of the last step, ∞ at the start.
         calls: how many calls of the oracle that step took.
         coldest: λ does not go below this.
+        move: by how much the last step changed α; the next one is searched for as far on.
     """
 
     alpha: Array
     temperature: float
     calls: int = 0
     coldest: float = 0.0
+    move: Array | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,9 +67,9 @@ class Dual:
         is_exact: whether a step that raises the loss, because it was too cold to be solved, is taken back.
     """
 
-    cooling: float = 10**0.5
+    cooling: float = 10**0.125
     accuracy: float = 0.05
-    iterations: int = 60
+    iterations: int = 240
     inner: int = 100
     tolerance: float = 4e-5
     is_exact: bool = False
@@ -74,7 +77,7 @@ class Dual:
     @classmethod
     def exact(cls, accuracy: float = 1e-6) -> "Dual":
         """Settings for the least loss itself, where every step must be solved well."""
-        return cls(accuracy=accuracy, inner=300, is_exact=True)
+        return cls(cooling=10**0.5, accuracy=accuracy, iterations=60, inner=300, is_exact=True)
 
     def init(self, problem: Problem, start: Array | None = None) -> State:
         """The first guess; `start` holds multipliers, not potentials."""
@@ -97,8 +100,9 @@ class Dual:
     def step_at(self, problem: Problem, state: State, temperature: float) -> State:
         """One step at a given temperature."""
         carry: Multipliers = state.carry
+        start = None if carry.move is None else carry.alpha + carry.move
         alpha, marginals, calls = solved(
-            problem, carry.alpha, near=state.marginals, temperature=temperature, settings=self
+            problem, carry.alpha, near=state.marginals, temperature=temperature, settings=self, start=start
         )
         value = problem.loss(marginals)[0]
         return State(
@@ -108,26 +112,24 @@ class Dual:
             state.iteration + 1,
             state.calls + calls,
             fall(state.value, value, state.falls),
-            replace(carry, alpha=alpha, temperature=temperature, calls=calls),
+            replace(carry, alpha=alpha, temperature=temperature, calls=calls, move=alpha - carry.alpha),
         )
 
     def next_temperature(self, problem: Problem, state: State) -> float:
-        """λ of the next step: the first moves no multiplier by much more than 1, and far off λ falls faster."""
+        """λ of the next step: the first moves no multiplier by much more than 1, and λ falls fast while it is hot."""
         carry: Multipliers = state.carry
-        evidence = evidence_of(problem)
-        misfit = evidence.excess(state.marginals)
         if np.isinf(carry.temperature):
-            return float(np.max(np.abs(misfit) / evidence.stddevs, initial=1e-12))
+            evidence = evidence_of(problem)
+            return float(np.max(np.abs(evidence.excess(state.marginals)) / evidence.stddevs, initial=1e-12))
         if carry.calls > self.inner and state.falls[-1] > _WORTH_REPEATING:
             return carry.temperature
-        cooling = self.cooling if np.mean(misfit**2) < _FAR else self.cooling**2
-        return max(carry.coldest, carry.temperature / cooling)
+        is_hot = carry.temperature * evidence_of(problem).stddevs.min() > _HOT
+        return max(carry.coldest, carry.temperature / (max(self.cooling, _FAST) if is_hot else self.cooling))
 
     def status(self, problem: Problem, state: State) -> Status:
         if state.value < MET:
             return Status("converged", "The measurements are met exactly.")
-        # The first steps from a warm start are taken at temperatures too high to move: they say nothing.
-        if state.iteration >= _WARMING and _fall_to_come(state.falls) < self.tolerance:
+        if self.cooling**-state.iteration <= _WARMING and _fall_to_come(state.falls) < self.tolerance:
             return Status("converged", f"The loss will not fall by more than {self.tolerance:g} of itself.")
         if state.iteration >= self.iterations:
             return Status("gave up", f"The loss was still falling after {self.iterations} steps.")

@@ -18,7 +18,7 @@ from priory.estimate.estimator import estimate, signs_of
 from priory.estimate.evidence import Evidence
 from priory.estimate.loss import L2
 from priory.estimate.problem import Problem
-from priory.estimate.risk import SPLIT
+from priory.estimate.tangent import tangent
 from priory.estimate.total import TotalEstimate, total_of
 from priory.factor import Array
 from priory.model.layout import Layout
@@ -32,6 +32,8 @@ _CLOSE = 0.05
 _TRIALS = 12
 # A step may take long: it must be solved, and not only be on the way.
 _SETTINGS = Dual(inner=200)
+# What may be left over of how answers move, squared, for each degree of freedom.
+_ALONG = 0.01
 # What is left of the first temperature where an estimate was run to the end.
 _CONVERGED = 1e-3
 # Fewer degrees of freedom than this are none.
@@ -130,10 +132,20 @@ class Response:
     def _freedom(self, oracle: Oracle, temperature: float) -> float:
         # The signs are those of the estimate itself, so that chance enters both numbers alike.
         signs = signs_of(self.evidence)
-        added = SPLIT * signs * self.evidence.stddevs
-        _, marginals = self._step(oracle, self.evidence.values + added, self.model.total, temperature)
-        moved = (self.evidence.predicted(marginals) - self.evidence.values) / self.evidence.stddevs
-        return float(signs @ moved) / SPLIT + isinstance(self.total, TotalEstimate)
+        problem = Problem(oracle, L2(self.evidence), self.model.total)
+        still = np.zeros(self.evidence.size)
+        found = tangent(
+            problem,
+            still,
+            self.marginals,
+            pull=signs * self.evidence.stddevs,
+            center=still,
+            temperature=temperature,
+            accuracy=_ALONG,
+            most=_SETTINGS.inner,
+        )
+        moved = self.evidence.predicted(found.marginals) / self.evidence.stddevs
+        return float(signs @ moved) + isinstance(self.total, TotalEstimate)
 
 
 def without(model: Model, kept: Sequence[Measurement], query: Query, temperature: float) -> Array:

@@ -18,11 +18,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from priory.estimate.dual import Dual, Multipliers, evidence_of, interpolated, solved
+from priory.estimate.loss import L2
 from priory.estimate.problem import Problem, Solver, State
+from priory.estimate.tangent import Tangent, marginals_along, tangent
 from priory.factor import Array
 
 # γ: large enough that fits differ by more than the solver's accuracy, small enough that they are nearly linear in it.
 SPLIT = 0.5
+# What may be left over of the second fit's move, squared, for each degree of freedom: at first, and where it decides.
+_ROUGH, _SHARP = 0.2, 0.005
+# Calls of the oracle that finding that move may take.
+_MOST = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +53,12 @@ class Pair:
     def calls(self) -> int:
         """Oracle calls of both."""
         return self.mine.calls + self.other.calls
+
+    @property
+    def apart(self) -> Array:
+        """How far the multipliers of the second lie from those of the first; for `Dual` only."""
+        apart: Array = self.other.carry.alpha - self.mine.carry.alpha
+        return apart
 
     def is_better_than(self, start: "Pair", caution: float = 1.0) -> bool:
         """Whether the estimated gain over `start` exceeds its own standard error, `caution` times.
@@ -104,19 +116,67 @@ class Race:
 
     def start(self, mine: Array | None = None, other: Array | None = None) -> Pair:
         """Both solvers at their first guess."""
-        return self.pair(self.solver.init(self.mine, mine), self.solver.init(self.other, other))
+        first = self.solver.init(self.mine, mine)
+        if not self._is_smooth or mine is None or other is None:
+            return self.pair(first, self.solver.init(self.other, other))
+        return self.pair(first, self._beside(first, other - mine, calls=0))
 
     def step(self, pair: Pair) -> Pair:
         """Both solvers one step on."""
+        if self._is_smooth:
+            return self._along(pair, self.solver.step(self.mine, pair.mine), pair.other.calls, accuracy=_ROUGH)
         if isinstance(self.solver, Dual):
             return self._step_together(self.solver, pair)
         return self.pair(self.solver.step(self.mine, pair.mine), self.solver.step(self.other, pair.other))
 
     def between(self, start: Pair, end: Pair, share: float) -> Pair:
         """The pair at multipliers a share of the way from one to the other; for `Dual` only."""
-        return self.pair(
-            interpolated(self.mine, start.mine, end.mine, share),
-            interpolated(self.other, start.other, end.other, share),
+        mine = interpolated(self.mine, start.mine, end.mine, share)
+        if not self._is_smooth:
+            return self.pair(mine, interpolated(self.other, start.other, end.other, share))
+        return self.pair(mine, self._beside(mine, start.apart + share * (end.apart - start.apart), end.other.calls))
+
+    @property
+    def _is_smooth(self) -> bool:
+        """Whether a step's solution moves smoothly with its answers, so that the second one follows from the first."""
+        return isinstance(self.solver, Dual) and isinstance(self.mine.loss, L2)
+
+    def _beside(self, mine: State, apart: Array, calls: int) -> State:
+        """The second state at multipliers so far from those of the first, its marginals to first order."""
+        moved = marginals_along(self.mine, mine.carry.alpha, mine.marginals, apart)
+        return self._other(mine, Tangent(apart, moved, calls + 1))
+
+    def sharpened(self, before: Pair, pair: Pair) -> Pair:
+        """The pair after `before` with its error estimated as well as it can be."""
+        if not self._is_smooth:
+            return pair
+        return self._along(before, pair.mine, pair.other.calls, accuracy=_SHARP, start=pair.apart / SPLIT)
+
+    def _along(self, before: Pair, mine: State, calls: int, *, accuracy: float, start: Array | None = None) -> Pair:
+        """The first state, and what its step becomes where the answers move along z, to first order."""
+        moved = tangent(
+            self.mine,
+            mine.carry.alpha,
+            mine.marginals,
+            pull=self.normals * evidence_of(self.mine).stddevs,
+            center=before.apart / SPLIT,
+            temperature=mine.carry.temperature,
+            accuracy=accuracy,
+            most=_MOST,
+            start=start,
+        )
+        second = Tangent(SPLIT * moved.alpha, SPLIT * moved.marginals, calls + moved.calls)
+        return self.pair(mine, self._other(mine, second))
+
+    def _other(self, mine: State, moved: Tangent) -> State:
+        alpha, marginals = mine.carry.alpha + moved.alpha, mine.marginals + moved.marginals
+        return replace(
+            mine,
+            theta=evidence_of(self.other).adjoint(alpha),
+            marginals=marginals,
+            value=self.other.loss(marginals)[0],
+            calls=moved.calls,
+            carry=replace(mine.carry, alpha=alpha),
         )
 
     def _step_together(self, solver: Dual, pair: Pair) -> Pair:
@@ -128,13 +188,7 @@ class Race:
         alpha, marginals, calls = solved(
             self.other, center, near=mine.marginals, temperature=carry.temperature, settings=solver, start=start
         )
-        other = replace(
-            pair.other,
-            theta=evidence_of(self.other).adjoint(alpha),
-            marginals=marginals,
-            value=self.other.loss(marginals)[0],
-            iteration=mine.iteration,
-            calls=pair.other.calls + calls,
-            carry=replace(carry, alpha=alpha),
+        return self.pair(
+            mine,
+            self._other(mine, Tangent(alpha - carry.alpha, marginals - mine.marginals, pair.other.calls + calls)),
         )
-        return self.pair(mine, other)

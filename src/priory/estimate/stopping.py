@@ -24,6 +24,8 @@ from priory.queries.query import Query
 SPREAD = 10.0
 # Standard errors of gain it takes to leave a prior: where noise drowns the total, one false move costs all it is worth.
 PRIOR = 2.0
+# A step of which more than this is worth going is taken on a rough estimate of its error.
+_CLEAR = 1.5
 # A smaller part of a step than this is not worth the calls.
 _LEAST = 0.05
 # Small steps without a gain before the search is given up.
@@ -304,22 +306,27 @@ def _descent(race: Race, start: Pair, caution: float) -> _Descent:
 
 def _large_steps(race: Race, start: Pair, caution: float) -> _Descent:
     """Take whole steps while each is worth it, and of the first that is not only the part that is."""
-    pairs, share = [start], 1.0
+    last, share, seen = start, 1.0, [_seen(race, start)]
     status = race.solver.status(race.mine, start.mine)
     while status.is_going and share >= 1:
-        pairs.append(race.step(pairs[-1]))
-        status = race.solver.status(race.mine, pairs[-1].mine)
-        share = pairs[-1].share_from(pairs[-2], caution if len(pairs) == 2 else 1.0)
+        # Only two points are held: on large evidence each is many megabytes.
+        before, last = last, race.step(last)
+        care = caution if len(seen) == 1 else 1.0
+        if last.share_from(before, care) < _CLEAR:
+            last = race.sharpened(before, last)
+        share = last.share_from(before, care)
+        seen.append(_seen(race, last))
+        status = race.solver.status(race.mine, last.mine)
     if share >= 1:
-        return _ended(race, pairs, len(pairs) - 1, 1.0, status)
+        return _ended(seen, last, len(seen) - 1, 1.0, status)
     if share < _LEAST:
-        return _ended(race, pairs, len(pairs) - 2, 1.0, status)
-    part = race.between(pairs[-2], pairs[-1], share)
-    pairs.insert(-1, part)
-    if part.error >= pairs[-3].error:
+        return _ended(seen, before, len(seen) - 2, 1.0, status)
+    part = race.between(before, last, share)
+    seen.insert(-1, _seen(race, part))
+    if part.error >= before.error:
         # The way between two points far apart is not straight: a part of it can be worse than either end.
-        return _ended(race, pairs, len(pairs) - 3, 1.0, status)
-    return _ended(race, pairs, len(pairs) - 2, share, status)
+        return _ended(seen, before, len(seen) - 3, 1.0, status)
+    return _ended(seen, part, len(seen) - 2, share, status)
 
 
 def _small_steps(race: Race, start: Pair, caution: float) -> _Descent:
@@ -331,19 +338,22 @@ def _small_steps(race: Race, start: Pair, caution: float) -> _Descent:
         status = race.solver.status(race.mine, pairs[-1].mine)
         best = len(pairs) - 1 if pairs[-1].is_better_than(pairs[best]) else best
     best = best if pairs[best].is_better_than(start, caution) else 0
-    return _ended(race, pairs, best, 1.0, status)
+    return _ended([_seen(race, pair) for pair in pairs], pairs[best], best, 1.0, status)
 
 
-def _ended(race: Race, pairs: Sequence[Pair], best: int, share: float, status: Status) -> _Descent:
-    size = max(1, evidence_of(race.mine).size)
-    calls = np.maximum.accumulate([pair.calls for pair in pairs])
+def _ended(seen: Sequence[PathPoint], chosen: Pair, best: int, share: float, status: Status) -> _Descent:
+    calls = np.maximum.accumulate([point.calls for point in seen])
     points = [
-        replace(_point(race.mine, pair.mine, pair.error / size, int(n)), is_chosen=number == best)
-        for number, (pair, n) in enumerate(zip(pairs, calls, strict=True))
+        replace(point, calls=int(n), is_chosen=number == best)
+        for number, (point, n) in enumerate(zip(seen, calls, strict=True))
     ]
     if status.is_going:
         status = Status("converged", "The estimated error stopped falling.")
-    return _Descent(pairs[best], share, points, status)
+    return _Descent(chosen, share, points, status)
+
+
+def _seen(race: Race, pair: Pair) -> PathPoint:
+    return _point(race.mine, pair.mine, pair.error / max(1, evidence_of(race.mine).size), pair.calls)
 
 
 def _point(problem: Problem, state: State, error: float, calls: int) -> PathPoint:

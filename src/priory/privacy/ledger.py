@@ -11,6 +11,7 @@ import secrets
 import sqlite3
 import threading
 import warnings
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from fractions import Fraction
@@ -56,6 +57,8 @@ class Ledger:
         self.path = path
         self._memory = memory
         self._process = os.getpid()
+        if memory is not None:
+            weakref.finalize(self, memory.close)
         # One connection in memory cannot hold two transactions; files are locked by SQLite.
         self._lock = threading.RLock()
         with self._transaction() as connection:

@@ -4,7 +4,8 @@ import datetime as dt
 import itertools
 from collections.abc import Sequence
 
-from priory.data.columns import DAY_ZERO, ModelledColumn, Moment, Number, number_text
+from priory.data.columns import ModelledColumn, Moment, Number, number_text
+from priory.data.moments import DAY_ZERO
 from priory.report.html import shortened
 
 MOST_LETTERS = 34
