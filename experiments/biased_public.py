@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from experiments.comparison import means
 from experiments.ours_public import ARMS, measured
 from experiments.results import Results, picture, shown
-from experiments.splits import Split, runs
+from experiments.splits import Split, chosen, runs
 
 BIASES = (-0.2, -0.1, 0.0, 0.1, 0.2, 0.3, 0.45, 0.55, 0.65)
 SIZES = (1.0, 0.1, 0.01, 0.001)
@@ -24,7 +24,7 @@ def run() -> None:
     for name, bias, size in cases:
         for repeat in range(runs(5)):
             drawn = split.upon(biased(rows, bias, size, np.random.default_rng(repeat)))
-            for arm in ARMS:
+            for arm in chosen(ARMS, "PRIORY_ARMS"):
                 if not results.has(split=name, epsilon=EPSILON, arm=arm, run=repeat):
                     key = {"split": name, "epsilon": EPSILON, "arm": arm, "run": repeat}
                     results.add(key | measured(drawn, arm, EPSILON, repeat))
@@ -36,23 +36,26 @@ def _draw(results: Results) -> None:
     import altair as alt
 
     rows = [
-        {"kind": kind, kind: float(value), "arm": row["arm"], "error": row["largest"]}
+        {"kind": kind, kind: float(value), "arm": row["arm"], "error": row["largest"], "±": row["±"]}
         for row in means(results, ("largest",))
-        for kind, value in [str(row["split"]).split(" ", 1)]
+        for kind, value in _places(str(row["split"]))
     ]
-    panels = [
-        alt.Chart(alt.Data(values=[row for row in rows if row["kind"] == kind]))
-        .mark_line(point=True)
-        .encode(
-            x=alt.X(f"{kind}:Q", scale=alt.Scale(type="log" if kind == "size" else "linear")),
-            y=alt.Y("error:Q", scale=alt.Scale(type="log")),
+    panels = []
+    for kind, title in (("bias", "share of one sex moved by"), ("size", "part of the public rows")):
+        lines = alt.Chart(alt.Data(values=[row for row in rows if row["kind"] == kind])).encode(
+            x=alt.X(f"{kind}:Q", title=title, scale=alt.Scale(type="log" if kind == "size" else "linear")),
+            y=alt.Y("error:Q", title="largest error", scale=alt.Scale(type="log")),
             color="arm:N",
         )
-        for kind in ("bias", "size")
-        if any(row["kind"] == kind for row in rows)
-    ]
-    if panels:
-        picture(alt.hconcat(*panels), NAME)
+        bars = lines.transform_calculate(low="datum.error - datum['±']", high="datum.error + datum['±']")
+        panels.append(lines.mark_line(point=True) + bars.mark_rule().encode(y="low:Q", y2="high:Q"))
+    picture(alt.hconcat(*panels), NAME)
+
+
+def _places(split: str) -> list[tuple[str, str]]:
+    """In which panels a case is shown, and where: all rows without bias are in both."""
+    kind, value = split.split(" ", 1)
+    return [(kind, value), ("size", "1")] if split == "bias 0.0" else [(kind, value)]
 
 
 def biased(rows: NDArray[np.int64], bias: float, size: float, rng: np.random.Generator) -> NDArray[np.int64]:

@@ -6,6 +6,10 @@ import numpy as np
 
 from experiments.results import Results, Row, picture
 
+# The arm that is the least error of all weights of the public rows.
+BEST_MIXTURE = "best mixture"
+WIDTH, HEIGHT = 240, 180
+
 
 def grouped(results: Results) -> dict[tuple[str, str, str], list[Row]]:
     """The repeats of each split, ε and arm."""
@@ -35,7 +39,7 @@ def standard_error(values: Sequence[float] | np.ndarray) -> float:
 
 
 def drawn(results: Results, column: str, name: str) -> None:
-    """Errors over ε, a panel for each split; the floor and the untouched prior are lines across."""
+    """Errors over ε with standard errors, a panel for each split; what no weights of public rows reach is grey."""
     import altair as alt
 
     rows = [
@@ -48,8 +52,14 @@ def drawn(results: Results, column: str, name: str) -> None:
     base = alt.Chart(alt.Data(values=rows)).encode(
         x=alt.X("ε:Q", scale=alt.Scale(type="log")),
         y=alt.Y("error:Q", scale=alt.Scale(type="log"), title=column.replace("_", " ")),
-        color="arm:N",
     )
-    bars = base.transform_calculate(low="datum.error - datum['±']", high="datum.error + datum['±']")
-    layers = base.mark_line(point=True) + bars.mark_rule().encode(y="low:Q", y2="high:Q")
-    picture(layers.properties(width=220, height=160).facet("split:N", columns=3).resolve_scale(y="independent"), name)
+    arms = base.transform_filter(f"datum.arm != '{BEST_MIXTURE}'").encode(color="arm:N")
+    bars = arms.transform_calculate(low="datum.error - datum['±']", high="datum.error + datum['±']")
+    grey = base.transform_filter(f"datum.arm == '{BEST_MIXTURE}'").mark_rect(color="#ddd")
+    layers = (
+        grey.encode(x=alt.value(0), x2=alt.value(WIDTH), y2=alt.value(HEIGHT))
+        + arms.mark_line(point=True)
+        + bars.mark_rule().encode(y="low:Q", y2="high:Q")
+    )
+    panels = layers.properties(width=WIDTH, height=HEIGHT).facet("split:N", columns=3)
+    picture(panels.resolve_scale(y="independent"), name)

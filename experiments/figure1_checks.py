@@ -4,28 +4,29 @@ Run as `python -m experiments.figure1_checks [--tables titanic adult] [--repeats
 """
 
 import argparse
-import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from statistics import median
 
+from experiments.authors_dualquery import models
 from experiments.paper_workload import TABLES, Held, held
-from experiments.private_pgm import Row, estimates, ways
+from experiments.private_pgm import USEFULNESS, Row, Way, estimates, ways
 from experiments.progress import progress
 from experiments.results import Results, shown
 from priory.measure import measure
 from priory.mechanisms.graphical import graphical_model
 from priory.mechanisms.network import network_model
 from priory.mechanisms.privbayes import PrivBayes
+from priory.model.model import Model
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
 from priory.privacy.ledger import Ledger
 from priory.release import Release
 
 NAME = "figure1_checks"
-RATE, SAMPLES, DELTA = 2.0, 50, 1e-3
+Check = Callable[[Held, int], Iterator[Row]]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -63,51 +64,62 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
 
 
-def rounds_by_advanced_composition(records: int, epsilon: float = 1.0) -> int:
-    """How many rounds of DualQuery (2η(T−1)/n)(√(2s(T−1)·ln 1/δ) + s(T−1)(e^{2η(T−1)/n} − 1)) ≤ ε pays for.
-
-    >>> rounds_by_advanced_composition(48_842)
-    58
-    """
-
-    def cost(rounds: int) -> float:
-        each = 2 * RATE * (rounds - 1) / records
-        draws = SAMPLES * (rounds - 1)
-        return each * (math.sqrt(2 * draws * math.log(1 / DELTA)) + draws * math.expm1(each))
-
-    rounds = 2
-    while cost(rounds + 1) <= epsilon:
-        rounds += 1
-    return rounds
+def _authors(here: Held, repeat: int) -> Iterator[Row]:
+    """DualQuery as the published code plays it: fewer rounds, and the smallest code where several would do."""
+    return _errors(here, models(here, repeat, takes_first_code=True))
 
 
-def _advanced(here: Held, repeat: int) -> Iterator[Row]:
-    """DualQuery with as many rounds as the paper's accounting pays for, at the same learning rate."""
-    records = int(here.source.count([()])[0].values)
-    rounds = rounds_by_advanced_composition(records)
-    # s·ε_t²/8 with ε_t = 2ηt/n, summed over the rounds after the first.
-    rho = sum(Fraction(SAMPLES) * Fraction(2 * RATE * t / records) ** 2 / 8 for t in range(1, rounds))
-    return estimates(here, replace(ways()["dualquery"], budget=Budget.zcdp(rho, relation="replace-one")), repeat)
+def _authors_fewer_ranges(here: Held, repeat: int) -> Iterator[Row]:
+    """The same with prefix ranges on numbers of 100 or 101 values only, as in the authors' later experiments."""
+    return _authors(held(here.name, many=100), repeat)
 
 
-def _half_noise(here: Held, repeat: int) -> Iterator[Row]:
-    """PrivBayes whose graphical model gets the same families measured anew with all of ε: half of the noise."""
-    budget = Budget.pure(1, relation="replace-one")
-    with Ledger.in_memory(budget).reserve(budget, here.name) as reservation:
-        release = PrivBayes(usefulness=1.0, seed=repeat).run(Curator(reservation, here.source), budget)
+def _fewer_rounds(here: Held, repeat: int) -> Iterator[Row]:
+    """DualQuery with the published code's rounds, and a random code where several would do."""
+    return _errors(here, models(here, repeat, takes_first_code=False))
+
+
+def _useful(usefulness: float) -> Check:
+    """PrivBayes with another θ."""
+    return lambda here, repeat: estimates(here, _privbayes(usefulness), repeat)
+
+
+def _remeasured(here: Held, repeat: int) -> Iterator[Row]:
+    """PrivBayes as the published code runs it: ε/4 for the network, and its families measured by ε/2 or anew by ε."""
+    spent, whole = Budget.pure("3/4", relation="replace-one"), Budget.pure(1, relation="replace-one")
+    with Ledger.in_memory(spent).reserve(spent, here.name) as reservation:
+        recipe = PrivBayes(usefulness=USEFULNESS, structure=Fraction(1, 3), seed=repeat)
+        release = recipe.run(Curator(reservation, here.source), spent)
     count, *families = release.measurements
-    with Ledger.in_memory(budget).reserve(budget, here.name) as reservation:
-        again = measure(Curator(reservation, here.source), [m.query for m in families], budget)
+    with Ledger.in_memory(whole).reserve(whole, here.name) as reservation:
+        again = measure(Curator(reservation, here.source), [m.query for m in families], whole)
     better = Release(release.domain, (count, *again), release.statement)
     yield {"arm": "own", "error": here.error(network_model(release, seed=0).answers)}
     yield {"arm": "pgm", "error": here.error(graphical_model(better).answers)}
-    if here.name != "stroke":
-        yield {"arm": "pgm converged", "error": here.error(graphical_model(better, stop="converged").answers)}
+    yield {"arm": "pgm converged", "error": here.error(graphical_model(better, stop="converged").answers)}
 
 
-CHECKS: dict[str, Callable[[Held, int], Iterator[Row]]] = {
-    "DualQuery, rounds by advanced composition": _advanced,
-    "PrivBayes, half the noise for the model": _half_noise,
+def _fewer_ranges(here: Held, repeat: int) -> Iterator[Row]:
+    """HDMM with as few prefix ranges."""
+    return estimates(held(here.name, many=100), ways()["hdmm"], repeat)
+
+
+def _privbayes(usefulness: float) -> Way:
+    return replace(ways()["privbayes"], recipe=lambda _, repeat: PrivBayes(usefulness=usefulness, seed=repeat))
+
+
+def _errors(here: Held, found: Iterator[tuple[str, Model]]) -> Iterator[Row]:
+    return ({"arm": arm, "error": here.error(model.answers)} for arm, model in found)
+
+
+CHECKS: dict[str, Check] = {
+    "DualQuery, as published": _authors,
+    "DualQuery, as published, fewer ranges": _authors_fewer_ranges,
+    "DualQuery, fewer rounds": _fewer_rounds,
+    "PrivBayes, θ = 1": _useful(1.0),
+    "PrivBayes, θ = 4": _useful(4.0),
+    "PrivBayes, measured anew": _remeasured,
+    "HDMM, fewer ranges": _fewer_ranges,
 }
 
 

@@ -8,11 +8,13 @@ import json
 import lzma
 import os
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from experiments.comparison import standard_error
+from experiments.jobs import done
 from experiments.results import Results, Stopwatch, picture, shown
 from experiments.splits import chosen, runs
 from experiments.tables import data_folder
@@ -29,7 +31,10 @@ KEYS = ("case", "epsilon", "arm", "run")
 NAME = "ide"
 EPSILONS = ("0.1", "1", "10")
 CASES = ("Illinois for Ohio, areas", "Illinois for Ohio, areas by year", "early years for late, areas by year")
-ARMS = ("untouched", "raking", "noise-aware")
+BOUGHT = "untouched, counts bought"
+ARMS = ("untouched", BOUGHT, "raking", "noise-aware")
+# The distances of groups in order are kept at so many places.
+PLACES = 41
 # Records of one person, as the contest says.
 MAX_ROWS = 7
 
@@ -49,18 +54,20 @@ class Case:
 def run() -> None:
     """Every case, ε, arm and repeat that is not there yet."""
     results = Results.of(NAME, KEYS)
-    for case in cases():
-        if case.name not in chosen(CASES, "PRIORY_CASES", ";"):
-            continue
-        for epsilon in chosen(EPSILONS, "PRIORY_EPSILONS"):
-            for repeat in range(runs(3)):
-                for arm in ARMS:
-                    if not results.has(case=case.name, epsilon=epsilon, arm=arm, run=repeat):
-                        key = {"case": case.name, "epsilon": epsilon, "arm": arm, "run": repeat}
-                        results.add(key | measured(case, epsilon, arm, repeat))
+    names, epsilons = chosen(CASES, "PRIORY_CASES", ";"), chosen(EPSILONS, "PRIORY_EPSILONS")
+    done(results, missing, [(name, e, repeat) for name in names for e in epsilons for repeat in range(runs(3))])
     table = summary(results)
     shown(table)
     _draw(table)
+    _draw_groups(results)
+
+
+def missing(name: str, epsilon: str, repeat: int) -> list[dict[str, object]]:
+    """The rows of one repeat that are not there yet."""
+    case, results = cases()[name], Results.of(NAME, KEYS)
+    arms = chosen(ARMS, "PRIORY_ARMS", ";")
+    keys = [{"case": name, "epsilon": epsilon, "arm": arm, "run": repeat} for arm in arms]
+    return [key | measured(case, epsilon, str(key["arm"]), repeat) for key in keys if not results.has(**key)]
 
 
 def summary(results: Results) -> list[dict[str, object]]:
@@ -92,7 +99,28 @@ def _draw(table: list[dict[str, object]]) -> None:
     picture(alt.vconcat(*panels), NAME)
 
 
-def cases() -> list[Case]:
+def _draw_groups(results: Results) -> None:
+    """The mean L1 distance of each group, the groups in order, as in the paper."""
+    import altair as alt
+
+    rows = [
+        {
+            "case": row["case"],
+            "ε": row["epsilon"],
+            "arm": row["arm"],
+            "groups": place / (PLACES - 1),
+            "L1": float(value),
+        }
+        for row in results.rows()
+        if row["run"] == "0"
+        for place, value in enumerate(row["sorted_l1"].split(";"))
+    ]
+    panel = alt.Chart(alt.Data(values=rows)).mark_line().encode(x="groups:Q", y="L1:Q", color="arm:N")
+    picture(panel.properties(width=220, height=150).facet(column="ε:N", row="case:N"), NAME, "ide_groups")
+
+
+@cache
+def cases() -> dict[str, Case]:
     """Ohio with Illinois public, and 2016 to 2018 with 2012 to 2015 public; PRIORY_AREAS limits the areas."""
     folder = data_folder() / "nist_sprint2_il_oh"
     domain = Domain.of(json.loads((folder / "domain.json").read_text()))
@@ -104,11 +132,12 @@ def cases() -> list[Case]:
     ohio, every = np.flatnonzero(~is_public)[:most], np.arange(len(areas))[:most]
     illinois = codes[is_public[codes[:, 0]]]
     early = codes[codes[:, 1] < 4]
-    return [
+    found = (
         _case(CASES[0], domain, codes, illinois, (ohio, np.arange(7)), by=("PUMA",)),
         _case(CASES[1], domain, codes, illinois, (ohio, np.arange(7)), by=("PUMA", "YEAR")),
         _case(CASES[2], domain, codes, early, (every, np.arange(4, 7)), by=("PUMA", "YEAR")),
-    ]
+    )
+    return {case.name: case for case in found}
 
 
 def _case(
@@ -127,9 +156,12 @@ def _case(
 
 
 def measured(case: Case, epsilon: str, arm: str, repeat: int) -> dict[str, object]:
-    """One run; the untouched prior is given the true counts."""
+    """One run; the untouched prior is given the true counts, or noisy ones for all of ε."""
     watch = Stopwatch()
-    rows = _untouched(case, repeat) if arm == "untouched" else _released(case, epsilon, arm, repeat)
+    if arm in ("untouched", BOUGHT):
+        rows = _untouched(case, float(epsilon) if arm == BOUGHT else None, repeat)
+    else:
+        rows = _released(case, epsilon, arm, repeat)
     seconds = watch.seconds
     found = contest_score(rows, case.private, case.domain, case.by)
     return {
@@ -137,13 +169,23 @@ def measured(case: Case, epsilon: str, arm: str, repeat: int) -> dict[str, objec
         "mean_l1": float(found.distances.mean()),
         "missed": float(found.missed.mean()),
         "seconds": seconds,
+        "sorted_l1": ";".join(f"{d:.4f}" for d in np.quantile(found.distances, np.linspace(0, 1, PLACES))),
     }
 
 
-def _untouched(case: Case, repeat: int) -> NDArray[np.int64]:
+def _untouched(case: Case, epsilon: float | None, repeat: int) -> NDArray[np.int64]:
+    """Public rows at random, for each group as many as it has, or as a noisy count of ε says."""
     rng = np.random.default_rng(repeat)
-    rows = case.public[rng.integers(0, len(case.public), len(case.private))].copy()
-    rows[:, :2] = case.private[:, :2]
+    made = [case.domain.axis[name] for name in case.by]
+    groups = np.array(case.groups)
+    held, counts = np.unique(case.private[:, made], axis=0, return_counts=True)
+    truth = {tuple(group): count for group, count in zip(held.tolist(), counts.tolist(), strict=True)}
+    counts = np.array([truth.get(group, 0) for group in case.groups])
+    if epsilon is not None:
+        # Not a release: a baseline, for which noise in floats will do.
+        counts = np.rint(np.maximum(counts + rng.laplace(0, MAX_ROWS / epsilon, len(counts)), 0)).astype(int)
+    rows = case.public[rng.integers(0, len(case.public), counts.sum())].copy()
+    rows[:, made] = np.repeat(groups, counts, axis=0)
     return rows
 
 

@@ -1,11 +1,14 @@
 """Ours against theirs: the prior that noise cannot spoil, PMW^Pub at its best, and the untouched prior."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from experiments import pmw_pub
 from experiments.comparison import drawn, grouped, standard_error
 from experiments.results import Results, Row, Stopwatch, shown
 from experiments.splits import EPSILONS, SPLITS, Split, chosen, runs
+from priory.mechanisms.aim import AIM
 from priory.mechanisms.pmw_pub import PMWPub
 from priory.mechanisms.prior import Prior
 from priory.mechanisms.row_weights import RowWeights
@@ -13,6 +16,13 @@ from priory.mechanisms.row_weights import RowWeights
 NAME = "ours_public"
 KEYS = ("split", "epsilon", "arm", "run")
 ARMS = ("untouched", "pmw-pub", "prior")
+MAKERS: dict[str, Callable[..., PMWPub | Prior | AIM]] = {
+    "pmw-pub": PMWPub,
+    "prior": Prior,
+    "aim": lambda public, workload, seed: AIM(public=public, workload=workload),  # noqa: ARG005 - it draws no rows
+}
+# AIM upon public rows is compared on two splits, a few times.
+AIM_SPLITS, AIM_EPSILON, AIM_RUNS = ("adult_ref", "acs_red_nat19_pub_nat18"), "1", 3
 
 
 def run() -> None:
@@ -22,7 +32,7 @@ def run() -> None:
         split = Split.load(name)
         for epsilon in chosen(EPSILONS, "PRIORY_EPSILONS"):
             for repeat in range(runs(10)):
-                for arm in ("untouched", "prior") if repeat == 0 else ("prior",):
+                for arm in _arms(name, epsilon, repeat):
                     if not results.has(split=name, epsilon=epsilon, arm=arm, run=repeat):
                         key = {"split": name, "epsilon": epsilon, "arm": arm, "run": repeat}
                         results.add(key | measured(split, arm, epsilon, repeat))
@@ -30,15 +40,19 @@ def run() -> None:
     drawn(results, "largest", NAME)
 
 
+def _arms(split: str, epsilon: str, repeat: int) -> list[str]:
+    with_aim = split in AIM_SPLITS and epsilon == AIM_EPSILON and repeat < AIM_RUNS
+    return [*(["untouched"] if repeat == 0 else []), "prior", *(["aim"] if with_aim else [])]
+
+
 def measured(split: Split, arm: str, epsilon: str, repeat: int) -> dict[str, object]:
     """One run."""
     watch = Stopwatch()
     if arm == "untouched":
         return {**split.judged(RowWeights.of(split.workload.queries, split.public).answers()), "seconds": 0.0}
-    maker = Prior if arm == "prior" else PMWPub
     budget = split.budget(epsilon)
     with split.curated(budget) as curator:
-        release = maker(public=split.public, workload=split.workload, seed=repeat).run(curator, budget)
+        release = MAKERS[arm](public=split.public, workload=split.workload, seed=repeat).run(curator, budget)
     model = release.model
     assert model is not None
     seconds = watch.seconds

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,6 +58,7 @@ class Split:
     truths: tuple[Array, ...]
 
     @classmethod
+    @cache
     def load(cls, name: str) -> "Split":
         """One of `SPLITS`, from the folder of real tables."""
         folder = data_folder() / "public_splits" / name

@@ -203,7 +203,7 @@ def test_any_query_and_any_workload_is_answered(release: Release) -> None:
     assert column(table, "age")[:2] == ["≤ [0, 10)", "≤ [0, 10)"]
     assert release.answer(Query.product(domain, {"age": Range(0, 1)}), draws=4).names[0] == "estimate"
     one = release.answer(Query.product(domain, {"children": Mean([0, 1, 2, 3])}), draws=4)
-    assert column(one, "estimate") == column(release.sum("children", draws=4), "estimate")
+    assert column(one, "estimate") == pytest.approx(column(release.sum("children", draws=4), "estimate"))
     many = release.answer(Workload.marginals(domain, 1), draws=4)
     assert len(many) == sum(domain.shape)
     assert column(many, "cell")[4] == "null"

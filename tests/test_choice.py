@@ -95,6 +95,15 @@ def test_our_own_picks_follow_the_law_that_is_charged(choice: Choice) -> None:
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("choice", BOTH)
+def test_picks_made_together_are_independent(choice: Choice) -> None:
+    first, second = np.reshape(choice.picks_by_coins(SCORES, 40_000), (-1, 2)).T
+    law = exact_law(choice, SCORES)
+    counts = np.bincount(len(SCORES) * first + second, minlength=len(SCORES) ** 2)
+    assert p_value(counts, np.outer(law, law).ravel()) > 1e-6
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("choice", BOTH)
 def test_many_candidates_are_picked_by_the_same_law_in_groups(choice: Choice) -> None:
     # With thousands of copies of each score both laws are the softmax by group: permute-and-flip picks uniformly
     # among the accepted, whose shares are then those of the weights.

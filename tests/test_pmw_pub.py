@@ -223,6 +223,17 @@ def test_mwem_is_the_same_loop_over_every_cell() -> None:
     np.testing.assert_array_equal(one.model.base.shares, two.model.base.shares)  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_and_answers_of_cells_are_those_of_one_cell_after_the_other(kind: str) -> None:
+    weights = RowWeights.of(PAIRS.queries, public(kind)).stepped(np.array([0]), 0.3)
+    for number, (query, cells, answer) in enumerate(zip(PAIRS.queries, weights.cells, weights.answers(7), strict=True)):
+        for cell in range(query.rows):
+            rows = np.flatnonzero(cells == cell)
+            np.testing.assert_array_equal(weights.rows_in(number, cell), rows)
+            assert answer.ravel()[cell] == pytest.approx(7 * weights.weights[rows].sum(), abs=1e-12)
+            assert weights.supported[weights.starts[number] + cell] == (len(rows) > 0)
+
+
 @given(st.integers(0, 10**6), st.floats(-0.5, 0.5))
 def test_a_step_is_multiplicative_and_normalised(seed: int, step: float) -> None:
     weights = RowWeights.of(PAIRS.queries, public("identical"))

@@ -11,6 +11,7 @@ from checks import MECHANISM_CHECKS
 from houses import DOMAIN, Rows, curated, random_rows
 from priory.answer.contest import contest_pairs, contest_score
 from priory.audit.public import complaints_upon
+from priory.cli import main
 from priory.data.schema import Schema
 from priory.domain import Domain
 from priory.errors import DomainError, OptionError, PrioryError
@@ -21,6 +22,7 @@ from priory.mechanisms.registry import MECHANISMS, Registered
 from priory.model.bases import PublicRows
 from priory.privacy.budget import Budget
 from priory.queries.parts import Numbers
+from priory.release import Release
 from publics import KINDS, private, public
 
 TWO = ((), ("age",))
@@ -207,6 +209,20 @@ def test_groups_within_groups_can_be_fitted_by_name(tmp_path: Path) -> None:
     rows = ["north,1,f"] * 30 + ["north,2,m"] * 20 + ["south,2,m"] * 50
     (tmp_path / "a.csv").write_text("state,year,sex\n" + "\n".join(rows) + "\n")
     release = fit(tmp_path / "a.csv", GROUPED, epsilon=10**4, public=tmp_path / "a.csv", by=[["state"], ["year"]])
+    assert release.statement.mechanism == "prior-update"
+    assert release.model is not None
+    np.testing.assert_allclose(release.model.project(("state", "year")).values, [[30, 20], [0, 50]], atol=2)
+
+
+def test_the_command_line_fits_groups_within_groups(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    GROUPED.save(tmp_path / "schema.yaml")
+    data, made = tmp_path / "a.csv", tmp_path / "a.priory"
+    data.write_text("state,year,sex\n" + "north,1,f\n" * 30 + "north,2,m\n" * 20 + "south,2,m\n" * 50)
+    given = ["fit", data, "--schema", tmp_path / "schema.yaml", "--public", data, "--epsilon", "10000", "-o", made]
+    with pytest.raises(SystemExit) as ended:
+        main([*map(str, given), "--by", "state", "--by", "year"])
+    assert not ended.value.code, capsys.readouterr().err
+    release = Release.load(made)
     assert release.statement.mechanism == "prior-update"
     assert release.model is not None
     np.testing.assert_allclose(release.model.project(("state", "year")).values, [[30, 20], [0, 50]], atol=2)

@@ -73,8 +73,8 @@ def test_multiplying_a_querys_rows_and_noise_by_a_number_changes_nothing(stop: s
     bigger = [scaled(m, factor if i % 2 else 1 / factor) for i, m in enumerate(measurements)]
     one, other = (estimate(ms, WIDE, stop=stop) for ms in (measurements, bigger))  # type: ignore[arg-type]
     for pair in PAIRS:
-        # The noise is 20: where both have converged they may differ by a twentieth of it.
-        np.testing.assert_allclose(other.project(pair).values, one.project(pair).values, atol=1.0)
+        # The noise is 20: where both have converged, weak directions may differ by a fifth of it.
+        np.testing.assert_allclose(other.project(pair).values, one.project(pair).values, atol=4.0)
 
 
 @settings(max_examples=20)

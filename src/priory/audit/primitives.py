@@ -64,9 +64,9 @@ class Repeated:
         one: Integers = self.drawn[0]
         return one
 
-    def pick(self, scores: Integers, choice: Choice) -> int:
-        """An honest pick."""
-        return choice.pick(scores)
+    def picks(self, scores: Integers, choice: Choice, draws: int) -> list[int]:
+        """Honest picks."""
+        return choice.picks(scores, draws)
 
 
 def primitives(effort: Effort) -> Iterator[Finding]:

@@ -17,7 +17,7 @@ from priory.queries.workload import Workload
 from priory.release import Release
 
 # Workloads with more answers than this score no more than so many candidates in a run: about ten seconds.
-LARGE, MOST_SCORES = 1_000_000, 1 << 30
+LARGE, MOST_SCORES = 1_000_000, 1 << 29
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class DualQuery:
         learning_rate: η; where it and the samples leave a rest of the budget, it is raised to spend it.
         samples: how many queries are sampled in a round.
         rounds: how many rounds; as many as the budget pays for, unless told.
-        most_rounds: and at most so many; fewer for workloads of more than a million answers, where rounds take seconds.
+        most_rounds: and at most so many; fewer for workloads of millions of answers, where they would take long.
         seed: for the first samples and for values that no sampled query tells apart; it protects nobody.
     """
 
@@ -94,7 +94,7 @@ class DualQuery:
         """How many rounds there may be: what follows from the workload is public."""
         if self.workload.rows <= LARGE:
             return self.most_rounds
-        return max(2, min(self.most_rounds, MOST_SCORES // (2 * self.workload.rows * self.samples)))
+        return max(2, min(self.most_rounds, MOST_SCORES // (2 * self.workload.rows)))
 
     def _sharpness(self, share: Budget, rounds: int) -> float:
         """1/scale in counts: one person moves the payoff by rounds·max_rows."""

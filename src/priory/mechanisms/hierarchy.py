@@ -5,17 +5,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from priory.domain import Clique, Domain
 from priory.errors import OptionError
 from priory.factor import Array
 from priory.model.bases import PublicRows
+from priory.model.herding import Herd
 from priory.model.sampling import Chance, Codes, drawn_alike
 from priory.privacy.measurement import Measurement
 from priory.queries.query import Query
 
 Group = tuple[int, ...]
 MOST_GROUPS = 100_000
+# More rows than this would take too long to pick with care, about a tenth of a millisecond each.
+MOST_HERDED = 1 << 17
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,9 +44,19 @@ class Level:
         table = np.asarray(measurement.values, dtype=np.float64).transpose(order)
         return np.array([table[group] for group in self.groups])
 
+    def sums(self, last: "Level", counts: Array) -> Array:
+        """The number of rows of each group, from those of the groups of the last level."""
+        places = {group: place for place, group in enumerate(self.groups)}
+        above = [places[group[: len(self.attributes)]] for group in last.groups]
+        return np.asarray(np.bincount(above, weights=counts, minlength=len(self.groups)), dtype=np.float64)
+
     def query(self, domain: Domain, clique: Clique) -> Query:
         """A marginal of all groups together, which is one marginal of the table."""
         return Query.marginal(domain, (*self.attributes, *clique))
+
+    def queries(self, domain: Domain) -> list[Query]:
+        """The marginals of the workload, each of all groups together."""
+        return [self.query(domain, clique) for clique in self.workload]
 
     def of_group(self, tables: Sequence[Measurement], group: Group, domain: Domain) -> list[Measurement]:
         """What was measured of one group, over a domain of the attributes that were."""
@@ -72,14 +86,34 @@ def levels(
 
 def drawn_rows(public: PublicRows, level: Level, weights: Sequence[Array], counts: Array, seed: int) -> Codes:
     """Public rows for each group, as many as it is thought to have, with the group's own codes."""
-    chance = Chance.of(seed, "rounding")
     axes = [public.domain.axis[name] for name in level.attributes]
     drawn = [public.codes[:0]]
-    for group, each, count in zip(level.groups, weights, counts, strict=True):
-        rows = public.codes[drawn_alike(each / each.sum(), int(count), chance)].copy()
+    for group, places in zip(level.groups, _places(public, axes, weights, counts.astype(int), seed), strict=True):
+        rows = public.codes[places].copy()
         rows[:, axes] = group
         drawn.append(rows)
     return np.concatenate(drawn)
+
+
+def _places(
+    public: PublicRows, axes: Sequence[int], weights: Sequence[Array], counts: NDArray[np.intp], seed: int
+) -> list[NDArray[np.intp]]:
+    """Which public rows each group gets; groups that have their weights in common are drawn together."""
+    chance = Chance.of(seed, "rounding")
+    if counts.sum() > MOST_HERDED:
+        each = zip(weights, counts, strict=True)
+        return [drawn_alike(weight / weight.sum(), int(count), chance) for weight, count in each]
+    features = [axis for axis in range(len(public.domain)) if axis not in axes]
+    herd = Herd.of(public.codes[:, features], tuple(public.domain.shape[axis] for axis in features))
+    alike: dict[int, list[int]] = {}
+    for place, weight in enumerate(weights):
+        alike.setdefault(id(weight), []).append(place)
+    found = dict[int, NDArray[np.intp]]()
+    for places in alike.values():
+        weight = weights[places[0]]
+        drawn = herd.drawn(weight / weight.sum(), [int(counts[place]) for place in places], chance)
+        found.update(zip(places, drawn, strict=True))
+    return [found[place] for place in range(len(weights))]
 
 
 def _slice(measurement: Measurement, group: dict[str, int], domain: Domain) -> Measurement:

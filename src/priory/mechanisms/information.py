@@ -28,6 +28,11 @@ def strongest_pairs(rows: PublicRows, attributes: Clique, *, count: int = 20, mo
     return _strongest(rows, pairs)[:count]
 
 
+def small_singles(rows: PublicRows, attributes: Clique, *, most_cells: int = 50) -> list[Clique]:
+    """Every attribute of no more than `most_cells` values."""
+    return [(name,) for name in attributes if rows.domain[name] <= most_cells]
+
+
 def unrelated_singles(
     rows: PublicRows, attributes: Clique, *, count: int = 6, most: float = 0.15, most_cells: int = 50
 ) -> list[Clique]:

@@ -1,7 +1,7 @@
 """PMW^Pub: private multiplicative weights over the rows of public data; over the whole domain it is MWEM."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
@@ -10,16 +10,15 @@ from numpy.typing import NDArray
 
 from priory.domain import Domain
 from priory.errors import DomainError, OptionError
-from priory.factor import Array
 from priory.measure import measure
-from priory.mechanisms.row_weights import Places, RowWeights, cell_query, every_cell
+from priory.mechanisms.row_iterates import Iterates, Known
+from priory.mechanisms.row_weights import RowWeights, cell_query, every_cell
 from priory.mechanisms.total import counted
 from priory.model.bases import PublicRows
 from priory.model.model import Model
 from priory.privacy.budget import Budget
 from priory.privacy.choice import ChoiceKind, choice_within
 from priory.privacy.curator import Curator
-from priory.privacy.measurement import Measurement
 from priory.privacy.scores import AbsoluteError, Pick
 from priory.queries.workload import Workload
 from priory.release import Release
@@ -27,55 +26,6 @@ from priory.release import Release
 # Without a given number of rounds the first costs this part: what it shows decides how many more there are.
 PROBE_SHARE = 0.1
 MOST_ROUNDS = 300
-
-
-@dataclass(frozen=True, eq=False)
-class Known:
-    """A cell that was measured.
-
-    Attributes:
-        rows: which rows are in it.
-        share: its part of the total, as measured; the mean where it was measured more than once.
-        variance: of that.
-    """
-
-    rows: Places
-    share: float
-    variance: float
-
-    def and_again(self, share: float, variance: float) -> "Known":
-        """With another measurement of the same cell, both weighted by what they tell."""
-        precision = 1 / self.variance + 1 / variance if min(self.variance, variance) > 0 else math.inf
-        if math.isinf(precision):
-            return self if self.variance <= variance else replace(self, share=share, variance=variance)
-        mean = (self.share / self.variance + share / variance) / precision
-        return replace(self, share=mean, variance=1 / precision)
-
-    def miss(self, weights: RowWeights) -> float:
-        """How far the weights are below what was measured."""
-        return self.share - weights.share(self.rows)
-
-
-@dataclass(frozen=True, eq=False)
-class Iterates:
-    """Where the rounds have come to; all of it is private.
-
-    Attributes:
-        last: the weights after the last round.
-        sum: the sum of the weights before each round.
-        known: what was measured, by query and cell.
-        measurements: the noisy answers, one a round.
-    """
-
-    last: RowWeights
-    sum: Array
-    known: dict[Pick, Known]
-    measurements: tuple[Measurement, ...]
-
-    @property
-    def average(self) -> Array:
-        """The mean of the weights before each round, the paper's output; those of the start where there was none."""
-        return self.sum / len(self.measurements) if self.measurements else self.last.weights
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -165,7 +115,7 @@ class PMWPub:
         [pick] = curator.choose(queries, answers, AbsoluteError(), choosing, allowed=allowed, kind=self.choice)
         [measurement] = measure(curator, [cell_query(queries[pick.query], pick.cell or 0)], measuring)
         measurements = (*found.measurements, measurement)
-        known = _with(found, pick, measurement, total)
+        known = found.knowing(pick, measurement, total)
         rng = np.random.default_rng((self.seed, len(measurements)))
         return Iterates(
             self._stepped(found.last, known, pick, rng), found.sum + found.last.weights, known, measurements
@@ -188,11 +138,3 @@ class PMWPub:
             for i in rng.permutation(len(past)):
                 weights = weights.stepped(past[i].rows, past[i].miss(weights) / 2)
         return weights
-
-
-def _with(found: Iterates, pick: Pick, measurement: Measurement, total: float) -> dict[Pick, Known]:
-    share = min(max(float(measurement.values.sum()) / total, 0.0), 1.0)
-    variance = measurement.variance / total**2
-    if pick in found.known:
-        return {**found.known, pick: found.known[pick].and_again(share, variance)}
-    return {**found.known, pick: Known(found.last.rows_in(pick.query, pick.cell or 0), share, variance)}

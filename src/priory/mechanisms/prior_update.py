@@ -1,40 +1,35 @@
 """Prior update: noisy counts and marginals improve public data level by level, for all, then for each group [IDE]."""
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from priory.domain import Clique, Domain
 from priory.errors import DomainError, OptionError
-from priory.estimate.estimator import estimate
-from priory.estimate.posterior import Sample, common_worth
-from priory.estimate.raking import Raking
 from priory.factor import Array
 from priory.measure import measure
+from priory.mechanisms.allotment import Allotment, Workload, allotted
+from priory.mechanisms.group_counts import expected_counts, likely_counts
+from priory.mechanisms.group_weights import raked, updated, weighed
 from priory.mechanisms.hierarchy import Group, Level, drawn_rows, levels
-from priory.mechanisms.information import strongest_pairs, unrelated_singles
-from priory.mechanisms.noiseless import weighable
-from priory.mechanisms.total import counted, needed_amount
+from priory.mechanisms.information import small_singles, strongest_pairs, unrelated_singles
+from priory.mechanisms.total import counted
 from priory.model.bases import PublicRows
 from priory.model.model import Model
-from priory.model.rows import RowsTilted
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
 from priory.privacy.measurement import Measurement
 from priory.queries.query import Query
 from priory.release import Release
 
-# Counts get no more than this part of the budget.
-MOST_COUNTING = Fraction(3, 4)
-# So many groups tell what a prior is worth in all of them.
-ASKED = 40
-# No group's rows can be told apart better than this.
-LEAST_STDDEV = 1.0
+# A first look at the number of rows, by which the rest is shared out: it need not be exact.
+FIRST_LOOK = Fraction(1, 100)
+# What is left of a typical distance where all single attributes are known, or a few that tell little about each other.
+SINGLES_LEAVE, FEW_LEAVE = 0.4, 0.5
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -49,9 +44,9 @@ class PriorUpdate:
         by: the attributes that each level adds to those above; the first may add none, for the table as a whole.
         groups: which groups of the last level exist, by their codes; all combinations unless told. It is public.
         workloads: the marginals of each level; from public data unless told: pairs, and at the last level single ones.
-        way: "raking" meets every noisy marginal, as in the paper; "noise-aware" weighs prior and marginals by what each
-            tells, one worth of the prior for all groups of a level, and shrinks the counts of groups to their mean by
-            as much as they are noise.
+        way: "raking" meets every noisy marginal, as in the paper; "noise-aware" gives counts and marginals what they
+            need, leaves out those that could tell nothing, weighs prior and marginals by what each tells, one worth of
+            the prior for all groups of a level, and shrinks the counts of groups by as much as they are noise.
         epochs: of raking.
         seed: of the rows that are drawn.
     """
@@ -68,18 +63,10 @@ class PriorUpdate:
         """Spend `budget` and draw, for each group of the last level, as many rows as it is thought to have."""
         found = self.levels(curator.domain)
         curator.check(budget)
-        priors: list[Array] = [self.public.shares]
-        counts = np.zeros(0)
-        measured, shares = self._shared(curator, budget, found)
-        for number, (level, (counting, telling)) in enumerate(zip(found, shares, strict=True), start=1):
-            curator.tell(number, of=len(found))
-            answers = measure(curator, [Query.marginal(curator.domain, level.attributes)], counting)
-            counts = self._counts(level, answers[0])
-            answers += measure(curator, [level.query(curator.domain, clique) for clique in level.workload], telling)
-            priors = self._updated(level, priors, counts, answers[1:])
-            measured += answers
+        run = self._raking if self.way == "raking" else self._noise_aware
+        measured, priors, counts = run(curator, budget, found)
         release = Release(curator.domain, tuple(measured), curator.statement("prior-update"))
-        rows = drawn_rows(self.public, found[-1], priors, counts, self.seed)
+        rows = drawn_rows(self.public, found[-1], priors, np.rint(counts), self.seed)
         if not len(rows):
             return release
         return release.with_model(Model.of(PublicRows(rows, curator.domain), {}, len(rows)))
@@ -100,86 +87,59 @@ class PriorUpdate:
         pairs = tuple(strongest_pairs(self.public, features)) if len(self.by) > 1 else ()
         return [*[pairs] * (len(self.by) - 1), tuple(unrelated_singles(self.public, features))]
 
-    def _shared(
-        self, curator: Curator, budget: Budget, found: Sequence[Level]
-    ) -> tuple[list[Measurement], list[tuple[Budget, Budget]]]:
-        """What was measured for it, and what each level may spend on counting and on telling: equal parts in the paper.
+    def _raking(self, curator: Curator, budget: Budget, found: Sequence[Level]) -> "_Found":
+        """Counts and marginals of each level for an equal part of the budget each, and every marginal met."""
+        measured: list[Measurement] = []
+        priors, counts = [self.public.shares], np.zeros(0)
+        shares, rake = iter(budget.split([1] * (2 * len(found)))), partial(raked, epochs=self.epochs)
+        for number, level in enumerate(found, start=1):
+            curator.tell(number, of=len(found))
+            [counted_here] = measure(curator, [Query.marginal(curator.domain, level.attributes)], next(shares))
+            counts = np.rint(np.maximum(level.counts(counted_here), 0.0))
+            tables = measure(curator, level.queries(curator.domain), next(shares))
+            priors = updated(self.public, level, priors, counts, tables, update=rake)
+            measured += [counted_here, *tables]
+        return measured, priors, counts
 
-        Counts need noise of no less than a twenty-fifth of a group, and come first where there is not enough for all.
-        """
-        if self.way == "raking":
-            equal = iter(budget.split([1] * (2 * len(found))))
-            return [], [(next(equal), next(equal)) for _ in found]
-        count = counted(curator, budget)
-        whole = count.rest.amount
-        queries = [Query.marginal(curator.domain, level.attributes) for level in found]
-        needed = [
-            max(needed_amount(query, budget, count.total / (25 * len(level.groups))), whole / 1000)
-            for query, level in zip(queries, found, strict=True)
-        ]
-        scale = min(Fraction(1), MOST_COUNTING * whole / sum(needed))
-        rest = (whole - scale * sum(needed)) / len(found)
-        return [count.measurement], [(budget.worth(scale * each), budget.worth(rest)) for each in needed]
+    def _noise_aware(self, curator: Curator, budget: Budget, found: Sequence[Level]) -> "_Found":
+        """Counts of the last level, then marginals of those levels where they can tell something."""
+        look = counted(curator, budget, FIRST_LOOK)
+        allotment = allotted(look.rest, curator.domain, found, self._choices(found), look.total)
+        [counting] = measure(curator, [self._counting(curator.domain, found[-1], allotment)], allotment.counting)
+        counts = self._counts(found[-1], counting, allotment)
+        measured, priors = [look.measurement, counting], [self.public.shares]
+        weigh = partial(weighed, records=self.public.records, seed=self.seed)
+        for number, (level, workload, share) in enumerate(
+            zip(found, allotment.workloads, allotment.telling, strict=True), start=1
+        ):
+            curator.tell(number, of=len(found))
+            queries = [level.query(curator.domain, clique) for clique in workload]
+            tables = [] if share is None else measure(curator, queries, share)
+            priors = updated(self.public, level, priors, level.sums(found[-1], counts), tables, update=weigh)
+            measured += tables
+        return measured, priors, counts
 
-    def _counts(self, level: Level, measurement: Measurement) -> Array:
-        noisy = level.counts(measurement)
-        if self.way == "noise-aware" and len(noisy) > 2:
-            # What the counts vary by beyond their noise is all that can be known of how groups differ.
-            between = max(float(noisy.var()) - measurement.variance, 0.0)
-            noisy = noisy.mean() + between / (between + measurement.variance or 1.0) * (noisy - noisy.mean())
-        return np.asarray(np.rint(np.maximum(noisy, 0.0)))
-
-    def _updated(
-        self, level: Level, priors: Sequence[Array], counts: Array, tables: Sequence[Measurement]
-    ) -> list[Array]:
-        """The weights of the public rows in each group."""
-        touched = tuple(dict.fromkeys(name for clique in level.workload for name in clique))
-        if not touched:
-            return [priors[place] for place in level.prior_of]
-        domain = self.public.domain.project(touched)
-        axes = [self.public.domain.axis[name] for name in touched]
-        codes, inverse = np.unique(self.public.codes[:, axes], axis=0, return_inverse=True)
-        inverse = inverse.reshape(-1)
-        bases = [PublicRows(codes, domain, _positive(inverse, prior, len(codes))) for prior in priors]
-        samples = [
-            Sample(bases[place], weighable(level.of_group(tables, group, domain), LEAST_STDDEV), float(count))
-            for group, place, count in zip(level.groups, level.prior_of, counts, strict=True)
-        ]
-        ratios = [after / sample.base.shares for sample, after in zip(samples, self._shares(samples), strict=True)]
-        return [priors[place] * ratio[inverse] for place, ratio in zip(level.prior_of, ratios, strict=True)]
-
-    def _shares(self, samples: Sequence[Sample]) -> list[Array]:
-        """The weights of the rows of small tables after an update; those they had where there is nothing to tell."""
-        told = [sample for sample in samples if sample.total > 0]
-        if self.way == "raking":
-            return [_raked(sample, self.epochs) if sample.total > 0 else sample.base.shares for sample in samples]
-        asked = np.random.default_rng(self.seed).permutation(len(told))[:ASKED]
-        worth = common_worth([told[i] for i in asked], self.public.records)
-        return [
-            _tilted(sample.base, sample.model(worth)) if sample.total > 0 else sample.base.shares for sample in samples
-        ]
-
-
-def _positive(inverse: NDArray[np.intp], prior: Array, size: int) -> Array:
-    """The weights of small rows; none is lost, however little is left of it."""
-    return np.maximum(np.bincount(inverse, weights=prior, minlength=size), 1e-300)
-
-
-def _raked(sample: Sample, epochs: int) -> Array:
-    with warnings.catch_warnings():
-        # Noisy marginals contradict each other: raking ends after its epochs.
-        warnings.simplefilter("ignore", UserWarning)
-        model = estimate(
-            sample.measurements,
-            sample.base.domain,
-            base=sample.base,
-            total=sample.total,
-            solver=Raking(iterations=epochs),
-            stop="converged",
+    def _choices(self, found: Sequence[Level]) -> list[list[Workload | None]]:
+        """Workloads to choose from at each level, in public data; those given are measured in any case."""
+        if self.workloads is not None:
+            return [[Workload(level.workload, 0.0) if level.workload else None] for level in found]
+        features = tuple(name for name in self.public.domain if name not in found[-1].attributes)
+        offers = (
+            (strongest_pairs(self.public, features), 0.0),
+            (small_singles(self.public, features), SINGLES_LEAVE),
+            (unrelated_singles(self.public, features), FEW_LEAVE),
         )
-    return _tilted(sample.base, model)
+        every = [Workload(tuple(cliques), untold) for cliques, untold in offers if cliques]
+        return [[None, *every] for _ in found]
+
+    def _counting(self, domain: Domain, last: Level, allotment: Allotment) -> Query:
+        return Query.marginal(domain, last.attributes if allotment.counts_groups else ())
+
+    def _counts(self, last: Level, counting: Measurement, allotment: Allotment) -> Array:
+        expected = expected_counts(self.public, last)
+        if allotment.counts_groups:
+            return likely_counts(last, counting, expected)
+        return max(float(counting.values), 0.0) * expected
 
 
-def _tilted(base: PublicRows, model: Model) -> Array:
-    tilted = base.tilt(model.potentials)
-    return tilted.shares if isinstance(tilted, RowsTilted) else base.shares
+_Found = tuple[list[Measurement], list[Array], Array]

@@ -1,4 +1,4 @@
-"""Row weights: a distribution over fixed rows, and the cell of each workload query that each row is in."""
+"""Row weights: a distribution over fixed rows, and the rows that are in each cell of each workload query."""
 
 import math
 from collections.abc import Sequence
@@ -11,15 +11,14 @@ from priory.domain import Domain
 from priory.errors import DomainError, OptionError, SizeError
 from priory.factor import Array
 from priory.model.bases import PublicRows
+from priory.model.membership import Membership, Places
 from priory.model.sampling import Codes
 from priory.model.tilted import cell_codes
 from priory.queries.parts import Point
 from priory.queries.query import Query
 
-# 2 GiB of cell codes.
+# 3 GiB: a place and a 1 for each row in each query.
 MOST_CODES = 2**28
-
-Places = NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,17 +27,17 @@ class RowWeights:
 
     Attributes:
         queries: the workload's marginals.
+        domain: the attributes of the rows.
         codes: the rows.
-        cells: for each query, the cell of its table that each row is in.
-        supported: for each cell of each query, one query after the other, whether a row is in it.
+        members: the rows in each cell of each query, one query after the other.
         starts: where each query's cells begin among those of all.
         logs: the logarithm of each row's weight.
     """
 
     queries: tuple[Query, ...]
+    domain: Domain
     codes: Codes
-    cells: tuple[Places, ...]
-    supported: NDArray[np.bool_]
+    members: Membership
     starts: Places
     logs: Array
 
@@ -56,25 +55,35 @@ class RowWeights:
             if rows.domain.project(rows.domain.checked(query.clique)) != query.domain:
                 raise DomainError(f"a query over {query.clique} has sizes unlike the domain's")
         _check_size(len(rows.codes), len(queries))
-        cells = tuple(cell_codes(rows.codes, rows.domain, query.clique) for query in queries)
-        return cls(tuple(queries), rows.codes, cells, _supported(queries, cells), _starts(queries), np.log(rows.shares))
+        starts = np.cumsum([0, *(query.rows for query in queries)])
+        tables = ((cell_codes(rows.codes, rows.domain, query.clique), query.rows) for query in queries)
+        members = Membership.of(tables, len(rows.codes))
+        return cls(tuple(queries), rows.domain, rows.codes, members, starts, np.log(rows.shares))
 
     @property
     def weights(self) -> Array:
         """The weights themselves."""
         return np.asarray(np.exp(self.logs))
 
+    @property
+    def cells(self) -> tuple[Places, ...]:
+        """For each query, the cell of its table that each row is in."""
+        return tuple(cell_codes(self.codes, self.domain, query.clique) for query in self.queries)
+
+    @property
+    def supported(self) -> NDArray[np.bool_]:
+        """For each cell of each query, one query after the other, whether a row is in it."""
+        return self.members.supported
+
     def answers(self, total: float = 1.0) -> list[Array]:
         """What part of `total` is in each cell of each query, in the shape of its table."""
-        weights = total * self.weights
-        return [
-            np.asarray(np.bincount(cells, weights=weights, minlength=query.rows), dtype=np.float64).reshape(query.shape)
-            for query, cells in zip(self.queries, self.cells, strict=True)
-        ]
+        shares = self.members.sums(total * self.weights)
+        places = zip(self.queries, self.starts, self.starts[1:], strict=False)
+        return [shares[begin:end].reshape(query.shape) for query, begin, end in places]
 
     def rows_in(self, query: int, cell: int) -> Places:
         """Which rows are in a cell."""
-        return np.flatnonzero(self.cells[query] == cell)
+        return self.members.rows_in(int(self.starts[query]) + cell)
 
     def share(self, rows: Places) -> float:
         """The weight of some rows together."""
@@ -89,17 +98,6 @@ class RowWeights:
     def public_rows(self, domain: Domain, weights: Array | None = None) -> PublicRows:
         """The rows as a base, with these weights or others."""
         return PublicRows(self.codes, domain, self.weights if weights is None else weights)
-
-
-def _supported(queries: Sequence[Query], cells: Sequence[Places]) -> NDArray[np.bool_]:
-    masks = [np.zeros(query.rows, dtype=bool) for query in queries]
-    for mask, places in zip(masks, cells, strict=True):
-        mask[places] = True
-    return np.concatenate(masks)
-
-
-def _starts(queries: Sequence[Query]) -> Places:
-    return np.cumsum([0, *(query.rows for query in queries)])
 
 
 def every_cell(domain: Domain, queries: int) -> PublicRows:

@@ -1,6 +1,5 @@
 """Total: the number of rows a mechanism reckons with, public or paid for."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -8,11 +7,10 @@ from fractions import Fraction
 import numpy as np
 
 from priory.measure import measure
-from priory.privacy.budget import Budget, exact
+from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
 from priory.privacy.measurement import Measurement
 from priory.queries.query import Query
-from priory.queries.sensitivity import sensitivity
 
 # What the number of rows is worth where it is secret; everything that has an n in it uses the noisy one.
 SHARE = Fraction(1, 20)
@@ -42,16 +40,6 @@ def counted(curator: Curator, budget: Budget, share: Fraction = SHARE) -> Counte
         return Counted(measurement, budget.worth(budget.amount))
     [measurement] = measure(curator, [Query.marginal(curator.domain, ())], budget.part(share))
     return Counted(measurement, budget.part(1 - share))
-
-
-def needed_amount(query: Query, budget: Budget, stddev: float) -> Fraction:
-    """About what an answer with noise of `stddev` costs, in the budget's currency; 1 record is as fine as it gets."""
-    size = sensitivity(query, budget.relation, budget.max_rows)
-    variance = exact("stddev", round(max(stddev, 1.0), 6)) ** 2
-    # Laplace noise of scale Δ/ε has variance 2(Δ/ε)², and Gaussian noise costs Δ²/2σ².
-    if budget.is_pure:
-        return size.l1 * Fraction(math.sqrt(2 / variance)).limit_denominator(10**6)
-    return size.l2_squared / (2 * variance)
 
 
 def public_count(curator: Curator) -> tuple[Measurement, ...]:

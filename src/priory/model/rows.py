@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from priory.domain import Clique, Domain
 from priory.factor import Array
 from priory.model.layout import Layout
+from priory.model.membership import Membership
 from priory.model.sampling import Chance, Codes, drawn_alike
 from priory.model.tilted import Potentials, Tilted, cell_codes
 from priory.queries.query import Query
@@ -27,11 +29,17 @@ class RowsOracle:
         self._spans = list(zip(layout.offsets, layout.offsets[1:], strict=False))
 
     def __call__(self, theta: Array, out: Array | None = None) -> tuple[float, Array]:
-        out = np.empty(self.layout.size) if out is None else out
         log_z, shares = self.shares(theta)
-        for cells, (start, stop) in zip(self._cells, self._spans, strict=True):
-            out[start:stop] = np.bincount(cells, weights=shares, minlength=stop - start)
+        sums = self._members.sums(shares)
+        if out is None:
+            return log_z, sums
+        out[...] = sums
         return log_z, out
+
+    @cached_property
+    def _members(self) -> Membership:
+        sizes = (stop - start for start, stop in self._spans)
+        return Membership.of(zip(self._cells, sizes, strict=True), len(self._log_shares))
 
     def shares(self, theta: Array) -> tuple[float, Array]:
         """log Z and each row's share of the tilted mass."""

@@ -64,16 +64,26 @@ class Choice(ABC):
         """What one pick costs: ε where `is_pure`, else ρ."""
 
     @abstractmethod
+    def picks_by_coins(self, scores: Integers, draws: int, bits: Bits = os.urandom) -> list[int]:
+        """Independent picks by the sampler of this module; `bits(n)` gives n random bytes."""
+
     def pick_by_coins(self, scores: Integers, bits: Bits = os.urandom) -> int:
-        """A pick by the sampler of this module; `bits(n)` gives n random bytes."""
+        """One pick by the sampler of this module."""
+        return self.picks_by_coins(scores, 1, bits)[0]
 
     def pick(self, scores: Integers) -> int:
         """The place of the candidate picked, with randomness from the operating system."""
+        return self.picks(scores, 1)[0]
+
+    def picks(self, scores: Integers, draws: int) -> list[int]:
+        """The places of candidates picked, each independently out of all."""
         if scores.dtype != np.int64 or scores.ndim != 1 or scores.size == 0:
             raise TypeError(f"a choice is made among int64 scores, at least one; got {scores.dtype} {scores.shape}")
         if self.scale == 0:
-            return int(scores.argmax())
-        return self.pick_by_opendp(scores) if scores.size <= MOST_FOR_OPENDP else self.pick_by_coins(scores)
+            return [int(scores.argmax())] * draws
+        if scores.size <= MOST_FOR_OPENDP:
+            return [self.pick_by_opendp(scores) for _ in range(draws)]
+        return self.picks_by_coins(scores, draws)
 
     def pick_by_opendp(self, scores: Integers) -> int:
         """A pick by OpenDP."""
@@ -90,7 +100,7 @@ class NoisyMax(Choice):
         epsilon = self.epsilon(sensitivity)
         return epsilon if is_pure else epsilon**2 / 8
 
-    def pick_by_coins(self, scores: Integers, bits: Bits = os.urandom) -> int:
+    def picks_by_coins(self, scores: Integers, draws: int, bits: Bits = os.urandom) -> list[int]:
         behind = scores.max() - scores
         # A little below behind/(scale·log 2), so that rounding never lifts a weight above its level.
         per_level = float(self.scale) * math.log(2) * (1 + 2.0**-40)
@@ -99,12 +109,16 @@ class NoisyMax(Choice):
             levels = np.minimum(behind / per_level, _LEVELS).astype(np.int64)
         sizes = [size << (_LEVELS - level) for level, size in enumerate(np.bincount(levels).tolist())]
         ends = list(itertools.accumulate(sizes))
-        while True:
+        members: dict[int, NDArray[np.int64]] = {}
+        picked: list[int] = []
+        while len(picked) < draws:
             level = bisect.bisect_right(ends, _below(ends[-1], bits))
-            members = np.flatnonzero(levels == level)
-            proposed = members[_below(members.size, bits)]
+            if level not in members:
+                members[level] = np.flatnonzero(levels == level)
+            proposed = members[level][_below(members[level].size, bits)]
             if _coins(behind[[proposed]], self.scale, bits, level=level)[0]:
-                return int(proposed)
+                picked.append(int(proposed))
+        return picked
 
 
 class PermuteAndFlip(Choice):
@@ -117,9 +131,10 @@ class PermuteAndFlip(Choice):
         epsilon = self.epsilon(sensitivity)
         return epsilon if is_pure else rho_of_pure(epsilon)
 
-    def pick_by_coins(self, scores: Integers, bits: Bits = os.urandom) -> int:
-        accepted = np.flatnonzero(_coins(scores.max() - scores, self.scale, bits))
-        return int(accepted[_below(accepted.size, bits)])
+    def picks_by_coins(self, scores: Integers, draws: int, bits: Bits = os.urandom) -> list[int]:
+        behind = scores.max() - scores
+        accepted = [np.flatnonzero(_coins(behind, self.scale, bits)) for _ in range(draws)]
+        return [int(places[_below(places.size, bits)]) for places in accepted]
 
 
 def choice_within(share: Budget, sensitivity: Fraction, kind: ChoiceKind | None = None) -> Choice:

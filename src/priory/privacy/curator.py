@@ -187,7 +187,7 @@ class Curator:
         self.reservation.charge([Event(choice.kind, what, share.amount if sensitivity_in_steps else Fraction(0))])
         scores = score.scores(queries, self._scored_truths(queries, score), estimates)
         candidates = scores if places is None else scores[places]
-        picked = [self._randomness.pick(candidates, choice) for _ in range(draws)]
+        picked = self._randomness.picks(candidates, choice, draws)
         return tuple(score.pick(queries, i if places is None else int(places[i])) for i in picked)
 
     def number(self, functional: Functional, share: Budget) -> NoisyNumber:

@@ -11,13 +11,13 @@ from priory.privacy.noise import Integers, Noise
 
 
 class Randomness(Protocol):
-    """Turns true answers into noisy ones and scores into a pick."""
+    """Turns true answers into noisy ones and scores into picks."""
 
     def noisy(self, values: Integers, noise: Noise) -> Integers:
         """`values` with `noise` added."""
 
-    def pick(self, scores: Integers, choice: Choice) -> int:
-        """The place of one of `scores`, picked by `choice`."""
+    def picks(self, scores: Integers, choice: Choice, draws: int) -> list[int]:
+        """The places of some of `scores`, each picked by `choice` out of all."""
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,8 @@ class OperatingSystem:
     def noisy(self, values: Integers, noise: Noise) -> Integers:
         return noise.add(values)
 
-    def pick(self, scores: Integers, choice: Choice) -> int:
-        return choice.pick(scores)
+    def picks(self, scores: Integers, choice: Choice, draws: int) -> list[int]:
+        return choice.picks(scores, draws)
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +78,10 @@ class Replay:
         self.asked.append(Asked(noise, values.copy(), result))
         return result
 
-    def pick(self, scores: Integers, choice: Choice) -> int:
+    def picks(self, scores: Integers, choice: Choice, draws: int) -> list[int]:
+        return [self._pick(scores, choice) for _ in range(draws)]
+
+    def _pick(self, scores: Integers, choice: Choice) -> int:
         forced = self._forced()
         if isinstance(forced, int):
             result = forced

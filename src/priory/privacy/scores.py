@@ -100,10 +100,9 @@ class AbsoluteError(Score):
         return _steps(queries) * _largest_change(queries, neighbours)
 
     def scores(self, queries: Sequence[Query], truths: Sequence[Integers], estimates: Sequence[Numbers]) -> Integers:
-        bits = _bits(queries)
-        gaps: Integers = np.concatenate([_gap(t, e, bits).ravel() for t, e in zip(truths, estimates, strict=True)])
-        np.abs(gaps, out=gaps)
-        return gaps
+        # Workloads of hundreds of tables are scored in every round of a mechanism: all of them at once.
+        gaps = _gap(_flat(truths), _flat(estimates), _bits(queries))
+        return np.asarray(np.abs(gaps, out=gaps))
 
     def pick(self, queries: Sequence[Query], place: int) -> Pick:
         return _cell(queries, place)
@@ -255,15 +254,23 @@ def _check(queries: Sequence[Query], estimates: Sequence[Numbers], factor: int =
         )
     if _bits(queries) < 0:
         raise OptionError("queries", "their entries are too large to be scored; use a lattice of fewer bits")
-    limit = factor * _magnitude(queries) * 2.0**ROW_BITS
     for query, estimate in zip(queries, estimates, strict=True):
         if estimate.shape != query.shape or estimate.dtype.kind not in "iuf":
             raise OptionError("estimates", f"shape {estimate.shape} does not fit a query that gives {query.shape}")
-        # Σ|x| is Σx where nothing is negative, which needs no copy.
-        is_positive = float(estimate.min(initial=0)) >= 0
-        size = (estimate if is_positive else np.abs(estimate)).sum(dtype=np.float64)
-        if not float(size) <= limit:
-            raise OptionError("estimates", f"they must be finite and add up to at most {limit:.3g} in absolute value")
+    limit = factor * _magnitude(queries) * 2.0**ROW_BITS
+    # What all of them do not exceed together none does alone.
+    if not _size(_flat(estimates)) <= limit and not all(_size(estimate) <= limit for estimate in estimates):
+        raise OptionError("estimates", f"they must be finite and add up to at most {limit:.3g} in absolute value")
+
+
+def _flat(tables: Sequence[Numbers]) -> Numbers:
+    return np.concatenate([table.ravel() for table in tables])
+
+
+def _size(values: Numbers) -> float:
+    """Σ|x|, which is Σx where nothing is negative and then needs no copy."""
+    is_positive = float(values.min(initial=0)) >= 0
+    return float((values if is_positive else np.abs(values)).sum(dtype=np.float64))
 
 
 def _magnitude(queries: Sequence[Query]) -> int:
@@ -288,8 +295,8 @@ def _steps(queries: Sequence[Query]) -> int:
 
 def _gap(truth: Integers, estimate: Numbers, bits: int) -> Integers:
     """2^bits·(truth − estimate) with the estimate rounded."""
-    # In place, for workloads of many cells are scored in every round.
-    scaled = np.asarray(np.ldexp(estimate.astype(np.float64, copy=False), bits))
+    # In place, for workloads of many cells are scored in every round; a power of 2 is a factor that rounds nothing.
+    scaled = np.asarray(estimate.astype(np.float64, copy=False) * 2.0**bits)
     np.rint(scaled, out=scaled)
     gap: Integers = np.asarray(truth << bits)
     gap -= scaled.astype(np.int64)
