@@ -25,9 +25,9 @@ DRAWS = 10
 PAIRS, TRIPLES = 1200, 400
 # Running to convergence takes minutes on the large tables: fewer draws there.
 CONVERGED = {"loans": 2, "stroke": 1, "adult": 3}
-# All points of the last level's path, and so many beyond where it stopped, are compared with the stop in these draws.
+# The latest points of the last level's path, and some beyond its end, are compared with the stop in these draws.
 FOLLOWED = {"titanic": 10, "adult": 3, "loans": 2, "stroke": 1}
-BEYOND = 4
+BEFORE, BEYOND = 10, 6
 
 
 def run(names: tuple[str, ...] = TABLES) -> None:
@@ -75,15 +75,15 @@ def _ours(measurements: list[Measurement], coded: Coded, estimator: str) -> tupl
 
 
 def _best(model: Model, measurements: list[Measurement], coded: Coded, cliques: list[Clique]) -> float:
-    """The least error on measured marginals of any point on the last level's path, had one known the truth."""
+    """The least error on measured marginals of points on the last level's path, had one known the truth."""
     assert model.diagnostics is not None
     *before, last = model.diagnostics.schedule
     coldest = min(last.temperatures, default=np.nan)
-    steps = (*last.temperatures, *(coldest / Dual().cooling ** (i + 1) for i in range(BEYOND)))
+    steps = (*last.temperatures, *(coldest / Dual().cooling ** (2 * i + 1) for i in range(BEYOND)))
     if np.isnan(coldest):
         steps = (1 / measurements[0].stddev,)
     found = [float(variations(model, coded, cliques).mean())]
-    for number in range(len(steps) + 1):
+    for number in range(max(0, len(last.temperatures) - BEFORE), len(steps) + 1):
         way = (*before, replace(last, temperatures=steps[:number], share=1.0))
         point = refitted(replace(model, diagnostics=replace(model.diagnostics, schedule=way)), measurements)
         found.append(float(variations(point, coded, cliques).mean()))

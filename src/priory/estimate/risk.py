@@ -7,10 +7,10 @@ divergence taken along one random direction:
 
     Σ ((y − F(y))/σ)² − 1 + (2/γ) z·(F(y + γσz) − F(y))/σ.
 
-It speaks of the fit to y, not of a fit to noisier data, so the point it prefers needs no carrying over. z is taken as
-random signs, which leave the least variance. Where the total N = w·y is estimated too, it adds Σ w·F/N = 1 to the
-divergence of any fit with that total; so both fits share one N, and the 1 is added. All this is post-processing and
-costs no privacy.
+It speaks of the fit to y, not of a fit to noisier data, so the point it prefers needs no carrying over. For `Dual` and
+the L2 loss γ tends to 0: the second fit is the first with its tangent along z. z is taken as random signs, which leave
+the least variance. Where the total N = w·y is estimated too, it adds Σ w·F/N = 1 to the divergence of any fit with that
+total; so both fits share one N, and the 1 is added. All this is post-processing and costs no privacy.
 """
 
 from dataclasses import dataclass, replace
@@ -23,7 +23,7 @@ from priory.estimate.problem import Problem, Solver, State
 from priory.estimate.tangent import Tangent, marginals_along, tangent
 from priory.factor import Array
 
-# γ: large enough that fits differ by more than the solver's accuracy, small enough that they are nearly linear in it.
+# γ where two fits are compared: they differ by more than the solver's accuracy, and are nearly linear in it.
 SPLIT = 0.5
 # What may be left over of the second fit's move, squared, for each degree of freedom: at first, and where it decides.
 _ROUGH, _SHARP = 0.2, 0.005
