@@ -17,9 +17,11 @@ from priory.model.model import Model
 from priory.model.tilted import Oracle
 from priory.privacy.measurement import Measurement
 
-# The records' answers are met first, more and more closely: only near them is the likelihood like a parabola. Meeting
-# them more closely than this empties cells that no record fell into, which later steps are slow to fill again.
-FIRST, TEMPERATURES = Dual(accuracy=1e-3, inner=200), (1e-2, 1e-3)
+# The records' answers are met first, more and more closely: only near them is the likelihood like a parabola.
+FIRST, TEMPERATURES = Dual(accuracy=1e-3, inner=200), (1e-2, 1e-3, 1e-4, 1e-5)
+# Meeting them more closely empties cells that no record fell into, which later steps are slow to fill again: it must
+# lower the loss to this share at least.
+WORTH_IT = 0.8
 # Later parabolas need not be met better than the likelihood is like them.
 LATER = Dual(accuracy=1e-3, inner=100)
 # What divides the temperature after a step that lowers the loss, and multiplies it after one that does not.
@@ -119,7 +121,7 @@ class _Search:
         state = self.start()
         for temperature in TEMPERATURES:
             tried = self.moved(state, *self.records(), temperature, FIRST)
-            if tried.near.value >= state.near.value:
+            if tried.near.value > WORTH_IT * state.near.value:
                 return replace(state, calls=tried.calls)
             state = tried
         return state
