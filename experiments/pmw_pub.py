@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from experiments.comparison import BEST_MIXTURE, drawn, means
+from experiments.comparison import BEST_MIXTURE, drawn, means, points
 from experiments.jobs import done
 from experiments.results import Results, Stopwatch, shown
 from experiments.splits import EPSILONS, REDUCED, SPLITS, Split, chosen, runs
@@ -50,7 +50,7 @@ def run() -> None:
     done(results, missing, [(name, e, repeat) for name in splits for e in epsilons for repeat in range(runs(5))])
     shown(means(results, ("last_largest", "average_largest", "last_mean", "last_mean_tv", "rounds", "seconds_a_round")))
     print(f"CPU seconds in all: {sum(float(row['seconds']) for row in results.rows()):.0f}")
-    drawn(results, "last_largest", NAME)
+    drawn(points(results, "last_largest"), NAME)
 
 
 def missing(name: str, epsilon: str, repeat: int) -> list[dict[str, object]]:

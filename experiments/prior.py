@@ -29,8 +29,6 @@ SPLITS = (
 )
 NOISE = (1.0, 10.0, 100.0, 1000.0, 10_000.0)
 DRAWS = 10
-# With hardly any noise all draws are alike.
-FEW = {1.0: 3, 10.0: 3}
 # A random 60 of each split's three-way workload.
 WORKLOADS = 60
 # The share of a full-domain product in the mixture.
@@ -59,7 +57,7 @@ def _run_split(name: str, results: Results) -> None:
             {"split": name, "noise": "inf", "draw": 0, "base": "untouched"} | _errors(untouched, workload, truth)
         )
     for sigma in NOISE:
-        for draw in range(FEW.get(sigma, DRAWS)):
+        for draw in range(DRAWS):
             measurements = noisy(private, cliques, sigma, draw)
             for kind, base in bases.items():
                 key = {"split": name, "noise": sigma, "draw": draw, "base": kind}

@@ -15,7 +15,7 @@ from priory.model.model import Model
 from priory.privacy.budget import Budget
 from priory.privacy.measurement import Measurement
 from priory.privacy.randomness import Replay
-from priory.queries.parts import Identity, Prefix
+from priory.queries.parts import Identity, Point, Prefix
 from priory.queries.query import Query
 from priory.queries.workload import Workload
 from priory.release import Release
@@ -88,6 +88,16 @@ def test_answers_far_beyond_the_number_of_rows_overflow_nothing() -> None:
     far = [Measurement.of(PAIRS.queries[0].row(place), [[value]], 1.0) for place, value in ((3, 10**7), (2, -(10**8)))]
     model = MultiplicativeWeights().model(DOMAIN, far, 10.0, None)
     assert model.answer(far[0].query).item() == pytest.approx(10)
+
+
+@pytest.mark.parametrize("answer", [-40.0, -570.0])
+def test_a_weight_that_all_but_vanishes_does_not_vanish(answer: float) -> None:
+    domain = Domain.of({"a": 1})
+    table = Table.of(Factor(domain, np.zeros(1)))
+    far = Measurement.of(Query.product(domain, {"a": Point(0)}), [answer], 3000.0)
+    for _ in range(3):
+        table.step(far, 1.0)
+    assert table.weights / table.mass == pytest.approx(1.0)
 
 
 def test_one_step_is_the_papers_step() -> None:

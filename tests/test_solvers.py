@@ -10,6 +10,7 @@ from priory.errors import DomainError, OptionError
 from priory.estimate.dual import Dual
 from priory.estimate.estimator import estimate
 from priory.estimate.evidence import Evidence
+from priory.estimate.lbfgs import minimised
 from priory.estimate.loss import L1, CustomLoss
 from priory.estimate.problem import Solver, path
 from priory.estimate.raking import Raking
@@ -285,3 +286,14 @@ def test_raking_refuses_queries_whose_rows_overlap() -> None:
     query = Query.product(DOMAIN, {"b": Prefix()})
     with pytest.raises(OptionError, match="disjoint"):
         estimate([Measurement.of(query, [1, 2, 3, 4], 1.0)], DOMAIN, total=4, solver=Raking(), stop="converged")
+
+
+def test_gradients_beyond_single_precision_are_followed_without_a_warning() -> None:
+    curvatures = np.array([1.0, 2.0, 5.0])
+
+    def bowl(x: np.ndarray) -> tuple[float, np.ndarray]:
+        return 0.5 * float(curvatures @ x**2), curvatures * x
+
+    found = minimised(bowl, np.array([1e60, -3e60, 2e60]), goal=1e90, iterations=50)
+    assert found.steepness <= 1e90
+    assert found.calls < 30

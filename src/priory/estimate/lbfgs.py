@@ -4,6 +4,7 @@ SciPy's L-BFGS-B spends several times the oracle's time on its own bookkeeping f
 met here, and cannot be told when the gradient is small enough.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -15,6 +16,8 @@ from priory.factor import Array
 _MEMORY = 3
 _TRIALS = 30
 _ARMIJO = 1e-4
+# The length of a gradient that is nothing.
+_TINY = 1e-150
 
 Objective = Callable[[Array], tuple[float, Array]]
 
@@ -138,11 +141,9 @@ class _Memory:
             np.multiply(vector, curvature**-0.5, out=self._rows[row], casting="same_kind")
         self._order.append(place)
         used = 2 * len(self._order)
-        # BLAS may raise flags for lanes beyond the end of a row: what counts is whether the result is finite.
-        with np.errstate(all="ignore"):
-            for row in (2 * place, 2 * place + 1):
-                self._products[row, :used] = self._rows[:used] @ self._rows[row]
-                self._products[:used, row] = self._products[row, :used]
+        for row in (2 * place, 2 * place + 1):
+            self._products[row, :used] = self._rows[:used] @ self._rows[row]
+            self._products[:used, row] = self._products[row, :used]
 
     def direction(self, gradient: Array) -> Array:
         """Minus the inverse Hessian of memory times the gradient.
@@ -150,11 +151,15 @@ class _Memory:
         The two-loop recursion [Nocedal 1980] on coefficients: a direction is c·gradient + Σ w_i row_i, and its products
         with the rows follow from those of the rows with each other and with the gradient.
         """
-        if not self._order:
+        norm = math.sqrt(float(gradient @ gradient))
+        if not self._order or not _TINY < norm < math.inf:
             return -gradient
         used = 2 * len(self._order)
-        with np.errstate(all="ignore"):
-            slopes = (self._rows[:used] @ gradient.astype(np.float32)).astype(np.float64)
+        # At a length near 1 the gradient and its products with the rows stay in the range of single precision; a power
+        # of 2 takes it there without rounding.
+        length = math.ldexp(1.0, math.frexp(norm)[1])
+        short = (gradient * (1 / length)).astype(np.float32)
+        slopes = (self._rows[:used] @ short).astype(np.float64)
         products = self._products[:used, :used]
         weights, c = np.zeros(used), -1.0
         taken = {}
@@ -170,7 +175,7 @@ class _Memory:
         if not np.isfinite(weights).all():
             return -gradient
         found = c * gradient
-        found += weights.astype(np.float32) @ self._rows[:used]
+        found += length * (weights.astype(np.float32) @ self._rows[:used]).astype(np.float64)
         return found if float(found @ gradient) < 0 else -gradient
 
 

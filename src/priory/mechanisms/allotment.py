@@ -92,7 +92,9 @@ def allotted(
         for level, given in zip(levels, choices, strict=True)
     ]
     power = 1.0 if budget.is_pure else 0.5
-    plans = itertools.product((counting, whole), *each)
+    # A budget is there to tell something: where the number of rows is public, counts are what noise spoils least.
+    has_price = whole.noise > 0
+    plans = (p for p in itertools.product((counting, whole), *each) if p[0] is counting or has_price or any(p[1:]))
     best = min(plans, key=lambda plan: _forecast(plan, counting, levels, power))
     first, *rest = budget.split([max(1, round(PARTS * share)) for share in _shares(best, power)])
     paid = iter(rest)

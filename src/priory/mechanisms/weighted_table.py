@@ -51,9 +51,10 @@ class Table:
         step = (float(measurement.values.item()) - answer) / (2 * total * read.largest**2)
         if abs(step) * read.largest > _FAR:
             return self._leap(measurement.query, np.full(measurement.query.shape, step))
-        added = block * np.expm1(step * read.entries)
-        block += added
-        self.mass += float(added.sum())
+        before = float(block.sum())
+        # Not by adding what changes: a weight that all but vanishes must not be rounded to nothing.
+        block *= np.exp(step * read.entries)
+        self.mass += float(block.sum()) - before
         if not 1 / _HEAVY < self.mass < _HEAVY:
             self.weights /= self.weights.sum()
             self.mass = 1.0
