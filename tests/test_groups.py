@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from priory.domain import Domain
-from priory.mechanisms.allotment import Allotment, Workload, allotted
+from priory.mechanisms.allotment import Allotment, Offer, allotted
 from priory.mechanisms.group_counts import expected_counts, likely_counts
 from priory.mechanisms.hierarchy import Level, levels
 from priory.model.bases import PublicRows
@@ -16,8 +16,8 @@ from priory.privacy.noise import Laplace
 from priory.queries.query import Query
 
 DOMAIN = Domain.of({"area": 50, "year": 3, "sex": 2, "age": 10})
-SINGLES = Workload((("sex",), ("age",)), 0.5)
-PAIR = Workload((("sex", "age"),), 0.0)
+SINGLES = Offer((("sex",), ("age",)), 0.5)
+PAIR = Offer((("sex", "age"),), 0.0)
 HIERARCHY = levels(DOMAIN, [(), ("area",)], None, [(), ()])
 
 

@@ -28,7 +28,7 @@ LEAST = 1e-9
 
 
 @dataclass(frozen=True)
-class Workload:
+class Offer:
     """Marginals that could be measured in every group of a level.
 
     Attributes:
@@ -73,7 +73,7 @@ class _Part:
 
 
 def allotted(
-    budget: Budget, domain: Domain, levels: Sequence[Level], choices: Sequence[Sequence[Workload | None]], total: float
+    budget: Budget, domain: Domain, levels: Sequence[Level], choices: Sequence[Sequence[Offer | None]], total: float
 ) -> Allotment:
     """Share out a budget.
 
@@ -106,7 +106,7 @@ def allotted(
     )
 
 
-def _told(budget: Budget, domain: Domain, level: Level, choice: Workload, total: float) -> _Part:
+def _told(budget: Budget, domain: Domain, level: Level, choice: Offer, total: float) -> _Part:
     share = budget.part(1 / len(choice.cliques)) if len(choice.cliques) > 1 else budget
     noises = [_noise(share, level.query(domain, clique), level, total) for clique in choice.cliques]
     return _Part(sum(noises) / len(noises), _apart(level), choice.untold, choice.cliques)

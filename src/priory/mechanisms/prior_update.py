@@ -12,7 +12,7 @@ from priory.domain import Clique, Domain
 from priory.errors import DomainError, OptionError
 from priory.factor import Array
 from priory.measure import measure
-from priory.mechanisms.allotment import Allotment, Workload, allotted
+from priory.mechanisms.allotment import Allotment, Offer, allotted
 from priory.mechanisms.group_counts import expected_counts, likely_counts
 from priory.mechanisms.group_weights import raked, updated, weighed
 from priory.mechanisms.hierarchy import Group, Level, drawn_rows, levels
@@ -119,17 +119,17 @@ class PriorUpdate:
             measured += tables
         return measured, priors, counts
 
-    def _choices(self, found: Sequence[Level]) -> list[list[Workload | None]]:
+    def _choices(self, found: Sequence[Level]) -> list[list[Offer | None]]:
         """Workloads to choose from at each level, in public data; those given are measured in any case."""
         if self.workloads is not None:
-            return [[Workload(level.workload, 0.0) if level.workload else None] for level in found]
+            return [[Offer(level.workload, 0.0) if level.workload else None] for level in found]
         features = tuple(name for name in self.public.domain if name not in found[-1].attributes)
         offers = (
             (strongest_pairs(self.public, features), 0.0),
             (small_singles(self.public, features), SINGLES_LEAVE),
             (unrelated_singles(self.public, features), FEW_LEAVE),
         )
-        every = [Workload(tuple(cliques), untold) for cliques, untold in offers if cliques]
+        every = [Offer(tuple(cliques), untold) for cliques, untold in offers if cliques]
         return [[None, *every] for _ in found]
 
     def _counting(self, domain: Domain, last: Level, allotment: Allotment) -> Query:
