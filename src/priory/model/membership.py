@@ -35,8 +35,9 @@ class Membership:
             keys = cells.astype(np.uint16) if size <= 1 << 16 else cells
             places.append(np.argsort(keys, kind="stable").astype(np.int32))
             counts.append(np.bincount(cells, minlength=size))
-        ends = np.cumsum(np.concatenate(counts)).astype(np.int32)
-        every = np.concatenate(places)
+        ends, every = np.cumsum(np.concatenate(counts)), np.concatenate(places)
+        if len(every) <= np.iinfo(np.int32).max:
+            ends = ends.astype(np.int32)
         return cls(csr_array((np.ones(len(every)), every, ends), shape=(len(ends) - 1, rows)))
 
     @property
