@@ -307,6 +307,7 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
 def test_true_errors_are_stamped_everywhere_and_kept_from_others(
     files: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
+    pytest.importorskip("altair", reason="the extra [report] is not installed")
     release, private = files
     code, out, err = run("report", release, "--against", private, "--not-private", "--yes", capsys=capsys)
     written = release.with_name("people.not-private.html")
@@ -367,6 +368,7 @@ def test_options_about_a_private_table_need_one(files: tuple[Path, Path], capsys
 
 
 def test_a_report_is_not_written_over_another(files: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("altair", reason="the extra [report] is not installed")
     assert run("report", files[0], "--json", capsys=capsys)[0] == 0
     code, _, err = run("report", files[0], capsys=capsys)
     assert code == 2

@@ -1,3 +1,8 @@
+import pytest
+
+for library in ("pandas", "pyarrow"):
+    pytest.importorskip(library)
+
 import csv
 import gzip
 import io
@@ -12,7 +17,6 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
