@@ -95,7 +95,7 @@ def run_from_nothing(package: Path, version: str) -> None:
         home = Path(folder)
         venv.create(home / "venv", with_pip=True)
         bin_ = home / "venv" / ("Scripts" if sys.platform == "win32" else "bin")
-        pip = [bin_ / "python", "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
+        pip: list[str | Path] = [bin_ / "python", "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
         subprocess.run([*pip, "--constraint", ROOT / "constraints.txt", package.resolve()], cwd=home, check=True)
         said = subprocess.run(
             [bin_ / "priory", "--version"], cwd=home, capture_output=True, encoding="utf-8", check=True
@@ -120,6 +120,8 @@ def main() -> None:
     ]
     if problems:
         sys.exit("\n".join(problems))
+    if "## [Unreleased]" in changelog:
+        print("CHANGELOG.md still has a section [Unreleased]: name it before the tag")
     for package in (wheel, sdist):
         run_from_nothing(package, version)
         print(f"{package.name}: {package.stat().st_size:,} bytes; installs into an empty environment and runs the demo")

@@ -124,7 +124,7 @@ def visited(job: Callable[[], object]) -> list[Visit]:
         job()
     finally:
         sys.setprofile(None)
-        threading.setprofile(None)  # type: ignore[arg-type]
+        threading.setprofile(None)
     return visits
 
 
