@@ -146,7 +146,7 @@ def _difference(one: Asked, other: Asked, budget: Budget) -> float:
     if isinstance(one.request, Gaussian):
         return math.inf if budget.is_pure else float((gap**2).sum()) / (2 * scale**2)
     if isinstance(one.request, Choice):
-        return float(one.request.cost(Fraction(int(gap.max())), is_pure=budget.is_pure))
+        return float(one.request.cost(Fraction(int(gap.max())), budget.currency))
     epsilon = Fraction(float(gap.sum())) / one.request.scale
     return float(epsilon if budget.is_pure else rho_of_pure(epsilon))
 

@@ -268,7 +268,7 @@ def _terms_text(terms: Terms) -> str:
 def _terms_of(text: str) -> Terms:
     made = json.loads(text)
     total = Budget(
-        Currency(made["currency"]),
+        Currency.of(made["currency"]),
         Fraction(made["amount"]),
         Relation(made["relation"]),
         made["max_rows"],

@@ -29,9 +29,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priory.errors import OptionError
-from priory.privacy.accounting import rho_of_pure
-from priory.privacy.budget import Budget
+from priory.privacy.budget import Budget, Currency
 from priory.privacy.noise import Bits, Integers, double_up, root_up
+from priory.privacy.prices import price_of_bounded_range, price_of_pure
 
 ChoiceKind = Literal["noisy-max", "permute-and-flip"]
 
@@ -60,8 +60,8 @@ class Choice(ABC):
         return 2 * sensitivity / self.scale if sensitivity else Fraction(0)
 
     @abstractmethod
-    def cost(self, sensitivity: Fraction, *, is_pure: bool) -> Fraction:
-        """What one pick costs: ε where `is_pure`, else ρ."""
+    def cost(self, sensitivity: Fraction, currency: Currency) -> Fraction:
+        """What one pick costs in `currency`."""
 
     @abstractmethod
     def picks_by_coins(self, scores: Integers, draws: int, bits: Bits = os.urandom) -> list[int]:
@@ -95,10 +95,10 @@ class NoisyMax(Choice):
 
     kind = "noisy-max"
 
-    def cost(self, sensitivity: Fraction, *, is_pure: bool) -> Fraction:
+    def cost(self, sensitivity: Fraction, currency: Currency) -> Fraction:
         """ε-DP [McSherry & Talwar 2007, Theorem 6]; ε²/8 in zCDP [Cesar & Rogers 2021: it has bounded range]."""
         epsilon = self.epsilon(sensitivity)
-        return epsilon if is_pure else epsilon**2 / 8
+        return price_of_bounded_range(epsilon, currency)
 
     def picks_by_coins(self, scores: Integers, draws: int, bits: Bits = os.urandom) -> list[int]:
         behind = scores.max() - scores
@@ -126,10 +126,10 @@ class PermuteAndFlip(Choice):
 
     kind = "permute-and-flip"
 
-    def cost(self, sensitivity: Fraction, *, is_pure: bool) -> Fraction:
+    def cost(self, sensitivity: Fraction, currency: Currency) -> Fraction:
         """ε-DP [McKenna & Sheldon 2020, Theorem 1]; no bounded range, so only ε²/2 in zCDP."""
         epsilon = self.epsilon(sensitivity)
-        return epsilon if is_pure else rho_of_pure(epsilon)
+        return price_of_pure(epsilon, currency)
 
     def picks_by_coins(self, scores: Integers, draws: int, bits: Bits = os.urandom) -> list[int]:
         behind = scores.max() - scores

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from priory.data.source import Source, checked_cliques
 from priory.domain import Clique
 from priory.errors import BudgetError, DomainError, OptionError
-from priory.privacy.budget import Budget, short
+from priory.privacy.budget import Budget, rounded_down, rounded_up
 from priory.privacy.choice import ChoiceKind, choice_within
 from priory.privacy.functionals import Functional, LargestCell, MixtureError, NoisyNumber
 from priory.privacy.ledger import Event, Reservation
@@ -121,8 +121,8 @@ class Curator:
         if budget.amount > self.left:
             letter = budget.currency.letter
             raise BudgetError(
-                f"{letter} = {short(budget.amount)} is asked for and {letter} = {short(self.left)} is left. "
-                "Nothing was looked at",
+                f"{letter} = {rounded_up(budget.amount)} is asked for and {letter} = {rounded_down(self.left)} is "
+                "left. Nothing was looked at",
                 asked=budget.amount,
                 left=self.left,
             )
@@ -245,7 +245,7 @@ class Curator:
         mine = self.budget
         if share.amount <= 0:
             raise OptionError("share", f"something above 0 must be paid; got {share}")
-        if (share.is_pure, share.relation, share.max_rows) != (mine.is_pure, mine.relation, mine.max_rows):
+        if (share.currency, share.relation, share.max_rows) != (mine.currency, mine.relation, mine.max_rows):
             raise OptionError(
                 "share", f"{share} is no part of this run's budget, {mine}; use budget.split or budget.part"
             )
@@ -253,7 +253,7 @@ class Curator:
     def _request(self, query: Query, share: Budget, kind: NoiseKind | None) -> "_Request":
         size = sensitivity(query, share.relation, share.max_rows)
         noise = noise_within(share, size, kind)
-        cost = noise.cost(size, is_pure=share.is_pure)
+        cost = noise.cost(size, share.currency)
         if cost is None or cost > share.amount:
             raise AssertionError("noise costs more than the share that bought it")
         # The share is charged rather than the cost, which is smaller by a rounding: shares add up to the whole.

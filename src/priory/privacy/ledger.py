@@ -37,7 +37,7 @@ from priory.privacy.book import (
     read_terms,
     write_new,
 )
-from priory.privacy.budget import Budget, short
+from priory.privacy.budget import Budget, rounded_down, rounded_up
 
 # What is shown of an entry, in this order.
 ENTRY_KEYS = ("number", "mechanism", "state", "asked", "charged", "opened", "closed")
@@ -188,8 +188,8 @@ class Ledger:
             if asked > left:
                 letter = self.terms.total.currency.letter
                 raise BudgetError(
-                    f"{mechanism} asks for {letter} = {short(asked)} and {letter} = {short(left)} is left of "
-                    f"{self.terms.total}. Nothing was looked at and nothing was spent",
+                    f"{mechanism} asks for {letter} = {rounded_up(asked)} and {letter} = {rounded_down(left)} is "
+                    f"left of {self.terms.total}. Nothing was looked at and nothing was spent",
                     asked=asked,
                     left=left,
                 )
@@ -296,8 +296,8 @@ class Reservation:
             if asked > self.left:
                 letter = self.budget.currency.letter
                 raise BudgetError(
-                    f"the run asks for {letter} = {short(asked)} more and {letter} = {short(self.left)} is left of "
-                    f"its own {letter} = {short(self.budget.amount)}. This was not looked at",
+                    f"the run asks for {letter} = {rounded_up(asked)} more and {letter} = {rounded_down(self.left)} is "
+                    f"left of its own {letter} = {rounded_up(self.budget.amount)}. This was not looked at",
                     asked=asked,
                     left=self.left,
                 )
@@ -349,12 +349,12 @@ def describe(ledger: Ledger) -> dict[str, Any]:
         "max_rows": total.max_rows,
         "currency": total.currency.value,
         "total": str(total),
-        "spent": f"{total.currency.letter} = {short(spent)}",
-        "left": f"{total.currency.letter} = {short(left)}",
+        "spent": f"{total.currency.letter} = {rounded_up(spent)}",
+        "left": f"{total.currency.letter} = {rounded_down(left)}",
     }
     if total.delta is not None:
-        summary["spent_epsilon"] = short(epsilon_at(spent, total.delta))
-        summary["delta"] = short(total.delta)
+        summary["spent_epsilon"] = rounded_up(epsilon_at(spent, total.delta))
+        summary["delta"] = rounded_up(total.delta)
     summary["entries"] = [_described(entry) for entry in ledger.entries()]
     return summary
 
@@ -364,11 +364,11 @@ def _described(entry: Entry) -> dict[str, Any]:
         "number": entry.number,
         "mechanism": entry.mechanism,
         "state": entry.state.value,
-        "asked": short(entry.asked),
-        "charged": short(entry.charged),
+        "asked": rounded_up(entry.asked),
+        "charged": rounded_up(entry.charged),
         "opened": entry.opened,
         "closed": entry.closed,
-        "events": [{"kind": event.kind, "what": event.what, "cost": short(event.cost)} for event in entry.events],
+        "events": [{"kind": event.kind, "what": event.what, "cost": rounded_up(event.cost)} for event in entry.events],
     }
 
 

@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priory.errors import OptionError
-from priory.privacy.accounting import rho_of_pure
-from priory.privacy.budget import Budget
+from priory.privacy.budget import Budget, Currency
+from priory.privacy.prices import price_of_pure
 from priory.queries.sensitivity import Sensitivity
 
 Integers = NDArray[np.int64]
@@ -49,8 +49,8 @@ class Noise(ABC):
     kind: ClassVar[str]
 
     @abstractmethod
-    def cost(self, sensitivity: Sensitivity, *, is_pure: bool) -> Fraction | None:
-        """What one answer costs: ε where `is_pure`, else ρ; None where the currency cannot express it."""
+    def cost(self, sensitivity: Sensitivity, currency: Currency) -> Fraction | None:
+        """What one answer costs in `currency`; None where that cannot express it."""
 
     @property
     @abstractmethod
@@ -95,12 +95,12 @@ class Laplace(Noise):
 
     kind = "laplace"
 
-    def cost(self, sensitivity: Sensitivity, *, is_pure: bool) -> Fraction:
-        """ε = Δ₁/scale [Ghosh, Roughgarden & Sundararajan 2012]; in zCDP, ε²/2."""
+    def cost(self, sensitivity: Sensitivity, currency: Currency) -> Fraction:
+        """ε = Δ₁/scale [Ghosh, Roughgarden & Sundararajan 2012]; in the other currencies, the price of a pure ε."""
         if sensitivity.l1 == 0:
             return Fraction(0)
         epsilon = sensitivity.l1 / self.scale
-        return epsilon if is_pure else rho_of_pure(epsilon)
+        return price_of_pure(epsilon, currency)
 
     @property
     def variance(self) -> float:
@@ -125,11 +125,11 @@ class Gaussian(Noise):
 
     kind = "gaussian"
 
-    def cost(self, sensitivity: Sensitivity, *, is_pure: bool) -> Fraction | None:
-        """ρ = Δ₂²/(2·scale²) [Canonne, Kamath & Steinke 2020, Theorem 4, a coordinate at a time]; no pure ε."""
+    def cost(self, sensitivity: Sensitivity, currency: Currency) -> Fraction | None:
+        """ρ = Δ₂²/(2·scale²) [Canonne, Kamath & Steinke 2020, Theorem 4, a coordinate at a time]; no other."""
         if sensitivity.l2_squared == 0:
             return Fraction(0)
-        return None if is_pure else sensitivity.l2_squared / (2 * self.scale**2)
+        return sensitivity.l2_squared / (2 * self.scale**2) if currency is Currency.ZCDP else None
 
     @property
     def variance(self) -> float:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from fractions import Fraction
 
-from priory.privacy.budget import Budget, short
+from priory.privacy.budget import Budget, rounded_up
 from priory.privacy.ledger import Reservation
 from priory.queries.sensitivity import Relation
 
@@ -62,7 +62,7 @@ class Statement:
         return (
             *stamp,
             f"promise: {self.budget}",
-            f"spent: {self.budget.currency.letter} = {short(self.spent)}",
+            f"spent: {self.budget.currency.letter} = {rounded_up(self.spent)}",
             f"neighbours: tables that differ in {self.unit}, {self.budget.relation}",
             f"number of rows: {total}",
             f"mechanism: {self.mechanism}, priory {self.version}",

@@ -111,4 +111,4 @@ def _added(budgets: Sequence[Budget]) -> Budget:
     if not deltas:
         return Budget(Currency.ZCDP, amount, first.relation, first.max_rows)
     delta = min(deltas)
-    return Budget(Currency.APPROXIMATE, amount, first.relation, first.max_rows, epsilon_at(amount, delta), delta)
+    return Budget(Currency.ZCDP, amount, first.relation, first.max_rows, epsilon_at(amount, delta), delta)

@@ -130,7 +130,7 @@ def decode_statement(described: Json) -> Statement:
     return Statement(
         mechanism=_text(described["mechanism"]),
         budget=Budget(
-            Currency(budget["currency"]),
+            Currency.of(budget["currency"]),
             _amount(budget["amount"]),
             Relation(budget["relation"]),
             int(budget["max_rows"]),
