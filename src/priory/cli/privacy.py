@@ -16,7 +16,10 @@ from priory.privacy.ledger import ENTRY_KEYS, Ledger, Terms, describe
 from priory.queries.sensitivity import Relation
 
 Epsilon = Annotated[str | None, typer.Option(help="What may be spent; pure without --delta.")]
-Delta = Annotated[str | None, typer.Option(help="The chance, at most, that epsilon does not hold.")]
+Delta = Annotated[
+    str | None,
+    typer.Option(help="With epsilon: a person changes a probability p to at most e^epsilon * p + delta."),
+]
 Rho = Annotated[str | None, typer.Option(help="What may be spent in zCDP, instead of epsilon.")]
 RelationName = Annotated[str, typer.Option(help="Which tables are neighbours: add-remove or replace-one.")]
 Unit = Annotated[str | None, typer.Option(help="The column that names the person of a row; default: the schema's.")]
@@ -44,6 +47,7 @@ def explain(
             "budget": str(words.budget),
             "epsilon": words.epsilon,
             "delta": words.delta,
+            "tail": words.tail,
             "beliefs": [{"before": belief.before, "after": belief.after} for belief in words.beliefs],
             "words": list(words.lines),
         }

@@ -204,8 +204,8 @@ def _meaning_of_delta(epsilon: Fraction, delta: Fraction) -> list[str]:
     if delta == 0:
         return []
     return [
-        f"δ = {rounded_up(delta)} is not that probability. It says that one person can raise the probability of any set "
-        f"of outcomes from p to at most e^ε·p + δ, with ε = {rounded_up(epsilon)}."
+        f"δ = {rounded_up(delta)} is not that probability. It says that one person can raise the probability of any "
+        f"set of outcomes from p to at most e^ε·p + δ, with ε = {rounded_up(epsilon)}."
     ]
 
 

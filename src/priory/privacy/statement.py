@@ -1,12 +1,19 @@
 """Statement: what is promised about a release, as data and in words."""
 
+import decimal
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 
-from priory.privacy.budget import Budget, rounded_up
+from priory.privacy.budget import Budget, Currency, rounded_up
+from priory.privacy.explain import chance, promised
+from priory.privacy.gaussian import gaussian_epsilon
 from priory.privacy.ledger import Reservation
+from priory.privacy.tail import loss_tail
 from priory.queries.sensitivity import Relation
 
+# The mechanism of noisy counts that priory did not measure; what it says of their price is what it was told.
+DECLARED = "measured elsewhere, as declared by whoever measured"
 KEPT = {
     "file": "what was spent is kept in a ledger on disk",
     "memory": "no ledger on disk: other releases of the same data are not counted here",
@@ -55,23 +62,88 @@ class Statement:
         )
 
     @property
+    def is_declared(self) -> bool:
+        """Whether the promise, or a part of it, is not priory's own but was declared by whoever measured."""
+        return DECLARED in self.mechanism
+
+    @property
+    def promise(self) -> str:
+        """What is promised, in short."""
+        return promised(self.budget, is_declared=self.is_declared)
+
+    @property
+    def exact_epsilon(self) -> Fraction | None:
+        """The smallest ε of the promise at its δ, where Gaussian accounting gives one below the ε that was asked for.
+
+        It does where the run was paid from a ledger in ρ, whose price is higher.
+        """
+        budget = self.budget
+        if budget.currency is not Currency.GAUSSIAN or budget.epsilon is None or budget.delta is None:
+            return None
+        exact = gaussian_epsilon(budget.amount, budget.delta)
+        # Of two that print alike the smaller one says nothing new.
+        return exact if rounded_up(exact) != rounded_up(budget.epsilon) and exact < budget.epsilon else None
+
+    @property
+    def accounting(self) -> str:
+        """How privacy losses were added up, in words."""
+        if self.is_declared and self.budget.delta is not None:
+            return "as declared; priory did not add it up"
+        if self.budget.currency is Currency.PURE:
+            return "pure differential privacy, ε adds up"
+        if self.budget.currency is Currency.ZCDP:
+            return "zero-concentrated differential privacy (zCDP), ρ adds up"
+        return f"exact Gaussian accounting, μ = {_root_up(self.budget.amount)}{self._exact_words}"
+
+    @property
+    def _exact_words(self) -> str:
+        exact, delta = self.exact_epsilon, self.budget.delta
+        return "" if exact is None or delta is None else f"; exactly ε = {rounded_up(exact)} at δ = {rounded_up(delta)}"
+
+    @property
     def lines(self) -> tuple[str, ...]:
         """The statement in words, one fact a line."""
-        total = "public" if self._total_is_public else "protected"
         stamp = () if self.is_private else ("NOT PRIVATE: made with test randomness; do not publish",)
         return (
             *stamp,
-            f"promise: {self.budget}",
-            f"spent: {self.budget.currency.letter} = {rounded_up(self.spent)}",
+            f"promise: {self.promise}",
+            f"spent: {self._spent}",
+            f"accounting: {self.accounting}",
+            *self._tail,
             f"neighbours: tables that differ in {self.unit}, {self.budget.relation}",
-            f"number of rows: {total}",
+            f"number of rows: {self._rows}",
             f"mechanism: {self.mechanism}, priory {self.version}",
             f"data set: {self.dataset}; {KEPT[self.ledger]}",
         )
 
     @property
-    def _total_is_public(self) -> bool:
-        return self.budget.relation is Relation.REPLACE_ONE and self.budget.max_rows == 1
+    def _spent(self) -> str:
+        if self.is_declared and self.budget.delta is not None:
+            return "all of it"
+        return f"{self.budget.currency.letter} = {rounded_up(self.spent)}"
+
+    @property
+    def _tail(self) -> tuple[str, ...]:
+        """δ is not the probability of a larger loss; this is a bound on it."""
+        if self.budget.epsilon is None or self.is_declared:
+            return ()
+        return (
+            "loss above ε: for any one person, with a probability of at most "
+            f"{chance(loss_tail(self.budget, self.budget.epsilon))}",
+        )
+
+    @property
+    def _rows(self) -> str:
+        if self.budget.relation is Relation.ADD_REMOVE:
+            return "protected"
+        return "public" if self.budget.max_rows == 1 else "protected; the number of persons is public"
 
     def __str__(self) -> str:
         return "\n".join(self.lines)
+
+
+def _root_up(square: Fraction) -> str:
+    """Six digits of a square root, rounded up."""
+    exact = decimal.Context(prec=60).divide(Decimal(square.numerator), Decimal(square.denominator))
+    root = decimal.Context(prec=40).sqrt(exact) * (1 + Decimal("1e-30"))
+    return rounded_up(Fraction(root))

@@ -56,7 +56,7 @@ def zcdp_tail(rho: Fraction, epsilon: Fraction) -> Fraction:
     """A bound on P[L > ε] under ρ-zCDP: exp(−(ε−ρ)²/4ρ) where ε > ρ, otherwise 1.
 
     For one order α the bound of Canonne, Kamath & Steinke [2020, Corollary 13] is δ(ε′) = c·e^(−(α−1)ε′). The
-    right-hand side of the module's inequality is then least at e^(ε′−ε) = 1 − 1/α, where it is e^((α−1)(αρ−ε)), which is
+    right-hand side of the module's inequality is then least at e^(ε′−ε) = 1 − 1/α, where it is e^((α−1)(αρ−ε)). This is
     also Markov's inequality for e^((α−1)L). The best order is α = (ε+ρ)/2ρ.
     """
     if rho == 0:
