@@ -45,9 +45,9 @@ def privacy(contents: Contents) -> Section:
     body = [
         paragraph(
             f"The figures on this page come from a table about {_quoted(statement.dataset)} that is not public. They "
-            f"were released under differential privacy: noise was added so that hardly anything can be learnt from "
-            f"them about any single {who}, whatever one knows already and whatever is published later. Everything "
-            f"here was worked out from the noisy measurements alone, so looking at it costs no more privacy."
+            f"were released under differential privacy: noise was added, so that what they tell about any single {who} "
+            f"is limited as said here. The limit holds whatever is published elsewhere. Everything on this page was "
+            f"worked out from the noisy measurements alone, so looking at it costs no more privacy."
         ),
         _meaning(contents),
         _terms(contents),
