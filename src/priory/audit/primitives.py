@@ -22,6 +22,7 @@ from priory.privacy.choice import Choice, NoisyMax, PermuteAndFlip
 from priory.privacy.curator import Curator
 from priory.privacy.ledger import Ledger
 from priory.privacy.noise import Gaussian, Integers, Laplace, Noise
+from priory.privacy.randomness import KINDS
 from priory.queries.query import Query
 
 CONFIDENCE = 0.999
@@ -51,6 +52,9 @@ class Repeated:
     Attributes:
         drawn: every draw for the latest answer, one a row.
     """
+
+    name = "repeated"
+    kinds = KINDS
 
     def __init__(self, trials: int, change: Callable[[Noise], Noise] | None) -> None:
         self.drawn: Integers = np.zeros((0, 0), dtype=np.int64)

@@ -15,9 +15,9 @@ from priory.privacy.choice import ChoiceKind, choice_within
 from priory.privacy.functionals import Functional, LargestCell, MixtureError, NoisyNumber
 from priory.privacy.ledger import Event, Reservation
 from priory.privacy.measurement import Measurement
-from priory.privacy.noise import Integers, Noise, NoiseKind, noise_within
+from priory.privacy.noise import Floats, Integers, Noise, NoiseKind, noise_within
 from priory.privacy.progress import Progress, Step, silent
-from priory.privacy.randomness import OperatingSystem, Randomness
+from priory.privacy.randomness import Randomness, is_private, source_of
 from priory.privacy.scores import AbsoluteError, Dependence, L1Error, Neighbours, Payoff, Pick, Score
 from priory.privacy.statement import Statement
 from priory.queries.parts import (
@@ -61,7 +61,7 @@ class Curator:
         reservation: Reservation,
         source: Source,
         *,
-        randomness: Randomness | None = None,
+        randomness: Randomness | str | None = None,
         progress: Progress = silent,
         impossible: Sequence[tuple[Clique, NDArray[np.bool_]]] = (),
     ) -> None:
@@ -69,7 +69,7 @@ class Curator:
         self.domain = source.domain
         self.impossible = tuple(impossible)
         self._source = source
-        self._randomness: Randomness = OperatingSystem() if randomness is None else randomness
+        self._randomness = source_of(randomness)
         self._progress = progress
         self._kept: dict[Query, Integers] = {}
         self._checked: set[Query] = set()
@@ -104,8 +104,8 @@ class Curator:
 
     def statement(self, mechanism: str) -> Statement:
         """What is promised about a release made with this curator."""
-        # Only the operating system's counts as private, whatever another source says of itself.
-        return Statement.of(self.reservation, mechanism, is_private=type(self._randomness) is OperatingSystem)
+        drawn_by = self._randomness
+        return Statement.of(self.reservation, mechanism, is_private=is_private(drawn_by), randomness=drawn_by.name)
 
     def tell(self, number: int, of: int | None = None, note: str = "") -> None:
         """Say that round `number` begins, of how many where that is known, to whoever waits; what was paid is added."""
@@ -183,6 +183,7 @@ class Curator:
         places = _allowed_places(score, queries, allowed)
         sensitivity_in_steps = score.sensitivity(queries, self._neighbours(score))
         choice = choice_within(share.part(Fraction(1, draws)), sensitivity_in_steps, kind)
+        self._check_kind(choice.kind)
         what = f"{score.kind} of {len(queries)} queries, {draws} picked"
         self.reservation.charge([Event(choice.kind, what, share.amount if sensitivity_in_steps else Fraction(0))])
         scores = score.scores(queries, self._scored_truths(queries, score), estimates)
@@ -205,10 +206,11 @@ class Curator:
         functional.check(neighbours)
         steps = functional.sensitivity(neighbours)
         noise = noise_within(share, Sensitivity(steps, steps**2))
+        self._check_kind(noise.kind)
         self.reservation.charge([Event(noise.kind, functional.kind, share.amount if steps else Fraction(0))])
         truth = np.array([functional.value(self._truths(functional.queries))], dtype=np.int64)
         scale = 2.0**-functional.bits
-        return NoisyNumber(scale * int(self._noisy([truth], [noise])[0][0]), scale * noise.stddev, noise)
+        return NoisyNumber(scale * float(self._noisy([truth], [noise])[0][0]), scale * noise.stddev, noise)
 
     def _neighbours(self, score: Score) -> Neighbours:
         total = self.public_total if isinstance(score, Dependence) else None
@@ -250,9 +252,16 @@ class Curator:
                 "share", f"{share} is no part of this run's budget, {mine}; use budget.split or budget.part"
             )
 
+    def _check_kind(self, kind: str) -> None:
+        if kind not in self._randomness.kinds:
+            raise OptionError(
+                "randomness", f"{self._randomness.name} cannot draw {kind}; take priory's samplers, or pay in rho"
+            )
+
     def _request(self, query: Query, share: Budget, kind: NoiseKind | None) -> "_Request":
         size = sensitivity(query, share.relation, share.max_rows)
         noise = noise_within(share, size, kind)
+        self._check_kind(noise.kind)
         cost = noise.cost(size, share.currency)
         if cost is None or cost > share.amount:
             raise AssertionError("noise costs more than the share that bought it")
@@ -279,16 +288,16 @@ class Curator:
             self._kept.update(fresh)
         return [fresh[query] if query in fresh else self._kept[query] for query in queries]
 
-    def _noisy(self, truths: Sequence[Integers], noises: Sequence[Noise]) -> list[Integers]:
-        """Noise on every answer; equal noise is drawn at once."""
-        noisy: dict[int, Integers] = {}
+    def _noisy(self, truths: Sequence[Integers], noises: Sequence[Noise]) -> list[Integers | Floats]:
+        """Noisy answers in counts; equal noise is drawn at once."""
+        noisy: dict[int, Integers | Floats] = {}
         for noise in dict.fromkeys(noises):
             places = [i for i, other in enumerate(noises) if other == noise]
             together = np.concatenate([truths[i].ravel() for i in places])
             drawn = self._randomness.noisy(together, noise)
             ends = np.cumsum([truths[i].size for i in places])
             for i, piece in zip(places, np.split(drawn, ends[:-1]), strict=True):
-                noisy[i] = piece.reshape(truths[i].shape)
+                noisy[i] = noise.in_counts(piece.reshape(truths[i].shape))
         return [noisy[i] for i in range(len(noises))]
 
 

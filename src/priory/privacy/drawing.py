@@ -12,18 +12,22 @@ What is assumed of floats: `log`, `exp` and `ndtri` are wrong by less than 2⁻�
 by about 2⁻⁵⁰; `check_floats` looks once in a process before the first noise is bought.
 """
 
+import decimal
 import math
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
+from priory.errors import OptionError
 from priory.privacy.normal import upper_tail
-from priory.privacy.uniforms import WORD, Bits, Boundary, Uniform, Words, coins, exponential, words
+from priory.privacy.uniforms import WORD, Bits, Boundary, Uniform, Words, coins, context, exponential, words
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -36,6 +40,19 @@ _DOUBT = 2.0**-36
 # Up to this scale fewer than one draw in ten thousand is in doubt.
 _LARGEST_DIRECT = 2**20
 _PIECE = 2**18
+# Where floats are checked, and the error they may have.
+_CHECKED, _FLOAT_ERROR = [2.0**-i * (1 - j / 7) for i in range(1, 64, 3) for j in (0, 1, 3)], Decimal(2) ** -40
+
+
+@lru_cache(maxsize=1)
+def check_floats() -> None:
+    """Compare this machine's logarithms, exponentials and normal quantiles with exact ones, once in a process.
+
+    Raises:
+        OptionError: they are too far off to draw noise with.
+    """
+    if not all(map(_is_right_at, _CHECKED)):
+        raise OptionError("randomness", "the logarithms, exponentials or normal quantiles of this machine are wrong")
 
 
 def laplace(scale: Fraction, size: int, bits: Bits = os.urandom) -> Integers:
@@ -227,3 +244,16 @@ def _is_below_density(scale: Fraction, c: int, place: Uniform, number: Uniform) 
             return False
         place.extend()
         number.extend()
+
+
+def _is_right_at(u: float) -> bool:
+    from scipy.special import ndtri
+
+    with decimal.localcontext(context(40)):
+        log, exponential_of_log = Decimal(u).ln(), Decimal(float(np.log(u))).exp()
+        is_right_log = abs(log - Decimal(float(np.log(u)))) <= _FLOAT_ERROR * (1 - log)
+        is_right_exp = abs(exponential_of_log - Decimal(float(np.exp(np.log(u))))) <= _FLOAT_ERROR
+        z = -Fraction(float(ndtri(u)))
+        error = Fraction(_FLOAT_ERROR) * (1 + abs(z))
+        is_right_quantile = upper_tail(z + error, 30) < Decimal(u) < upper_tail(z - error, 30)
+    return is_right_log and is_right_exp and is_right_quantile

@@ -13,6 +13,8 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 
+from priory.privacy.uniforms import context
+
 # The series loses five digits below 4, and neither expansion has 10^12 roundings.
 _SPARE_DIGITS = 25
 _SERIES_BELOW = 4
@@ -24,7 +26,7 @@ def upper_tail(x: Fraction, digits: int) -> Decimal:
     >>> round(upper_tail(Fraction(196, 100), 20), 6)
     Decimal('0.024998')
     """
-    with decimal.localcontext(_context(digits + _SPARE_DIGITS)):
+    with decimal.localcontext(context(digits + _SPARE_DIGITS)):
         if x < 0:
             return 1 - upper_tail(-x, digits)
         exact = Decimal(x.numerator) / Decimal(x.denominator)
@@ -37,7 +39,7 @@ def upper_tail(x: Fraction, digits: int) -> Decimal:
 
 
 def _series(x: Decimal, digits: int) -> Decimal:
-    """x + x³/3 + x⁵/(3·5) + …"""
+    """The sum x + x³/3 + x⁵/(3·5) + and so on."""
     smallest = Decimal(10) ** -(digits + _SPARE_DIGITS // 2)
     square, term, whole, odd = x * x, x, x, 1
     while 2 * square > odd + 2 or term > smallest:
@@ -66,7 +68,7 @@ def _mills_ratio(x: Decimal, digits: int) -> Decimal:
 @lru_cache(maxsize=32)
 def _root_of_two_pi(digits: int) -> Decimal:
     """√(2π), with π by Machin's formula 16·arctan(1/5) − 4·arctan(1/239)."""
-    with decimal.localcontext(_context(digits + 2 * _SPARE_DIGITS)):
+    with decimal.localcontext(context(digits + 2 * _SPARE_DIGITS)):
         return (2 * (16 * _arctan_inverse(5) - 4 * _arctan_inverse(239))).sqrt()
 
 
@@ -79,7 +81,3 @@ def _arctan_inverse(n: int) -> Decimal:
         power /= -n * n
         whole += power / odd
     return whole
-
-
-def _context(digits: int) -> decimal.Context:
-    return decimal.Context(prec=digits, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
