@@ -198,7 +198,7 @@ def test_the_command_prints_statement_and_entry_in_every_form(
     release(budget).save(saved)
     printed = {}
     for options in ((), ("--json",), ("--yaml",), ("--registry",), ("--registry", "--json")):
-        with pytest.raises(SystemExit, match="^0$"):
+        with pytest.raises(SystemExit, match=r"^0$"):
             main(["statement", str(saved), *options])
         printed[options] = capsys.readouterr()
     assert printed[()].out == str(statement(budget)) + "\n"
@@ -206,7 +206,7 @@ def test_the_command_prints_statement_and_entry_in_every_form(
     entry = yaml.safe_load(printed[("--registry",)].out)
     assert entry == json.loads(printed[("--registry", "--json")].out) == registry_entry(release(budget)).fields
     assert "deployment/basic/intended_use" in printed[("--registry",)].err
-    with pytest.raises(SystemExit, match="^2$"):
+    with pytest.raises(SystemExit, match=r"^2$"):
         main(["statement", str(saved), "--json", "--yaml"])
 
 
