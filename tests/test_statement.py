@@ -176,6 +176,14 @@ def test_unit_and_adjacency_are_those_of_the_statement() -> None:
     assert "number of persons" in unprotected["unprotected_quantities"]
 
 
+def test_an_entry_says_which_noise_was_added_and_who_drew_it() -> None:
+    made = release(BUDGETS["zcdp"], randomness="opendp", randomness_version="0.16")
+    said = registry_entry(made).fields["deployment"]["implementation"]["mechanisms"]
+    assert "discrete Gaussian noise" in said
+    assert "drawn by opendp 0.16" in said
+    assert "Laplace" not in said
+
+
 def test_a_release_with_test_randomness_has_no_entry() -> None:
     with pytest.raises(ReleaseError, match="not private"):
         registry_entry(release(BUDGETS["pure"], is_private=False))

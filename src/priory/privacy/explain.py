@@ -238,5 +238,6 @@ def _rounded(value: Fraction, digits: int, rounding: str) -> Decimal:
 
 
 def _float_up(value: Fraction) -> float:
+    """The nearest double that prints as no less than `value`."""
     nearest = float(value)
-    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
+    return nearest if Fraction(str(nearest)) >= value else math.nextafter(nearest, math.inf)

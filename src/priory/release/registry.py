@@ -253,10 +253,11 @@ def _mechanisms(release: Release) -> str:
         return f"The counts were {statement.mechanism}. " + _blank("how they were measured, and with what software")
     kinds = sorted({measurement.noise.kind for measurement in release.measurements if measurement.noise is not None})
     noise = " and ".join(NOISE.get(kind, kind) for kind in kinds) or "no noise"
+    drawn_by = f"{statement.randomness} {statement.randomness_version}".rstrip()
     points = [
         f"Mechanism {statement.mechanism} of priory {statement.version}: {noise} on counts. Where it chooses what to "
         "measure from private data: the exponential mechanism or permute-and-flip.",
-        "Floating point: private counts and noise are integers, and the noise is drawn by exact samplers.",
+        f"Floating point: private counts and noise are integers. The noise was drawn by {drawn_by}, exactly.",
         "Timing: the table is processed offline, and no time is part of the release. Running times are not protected.",
         "Platform: randomness comes from the operating system and cannot be seeded.",
         "Access to the table: " + _blank("how it is stored and who can read it"),
