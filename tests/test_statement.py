@@ -24,7 +24,7 @@ from priory.release.registry import BLANK, Entry, registry_entry
 from priory.release.registry_fields import FIELDS, REQUIRED_PARTS, Field
 
 SCHEMA = pr.Schema.coded({"age": 3, "sex": 2}, name="People, 2026")
-KINDS = {"string": str, "number": (int, float), "integer": int}
+KINDS: dict[str, tuple[type, ...]] = {"string": (str,), "number": (int, float), "integer": (int,)}
 PERSON = "a person (column 'id'), with at most 2 of their rows"
 
 BUDGETS = {
