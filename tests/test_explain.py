@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -79,6 +80,15 @@ def test_of_a_declared_epsilon_and_delta_nothing_is_said_that_does_not_follow() 
     # Two steps: (2ε, (1 + e^ε)δ), and log 2 beyond.
     assert chance(Fraction(2 * (1 + math.e) * 1e-9)) in str(words)
     assert str(explain(Budget.pure(1), is_declared=True)) == str(explain(Budget.pure(1)))
+
+
+def test_an_additive_delta_is_explained_and_doubles() -> None:
+    words = explain(Budget.approximate(1, "2e-6", additive="1e-6"))
+    assert words.tail > 1e-6
+    assert "of which δ′ = 1e-06 is additive" in words.lines[0]
+    assert "at δ = 4e-06; a ledger adds them up" in str(words)
+    assert "at δ = 1e-09" not in str(words)
+    assert explain(Budget.zcdp("1/10")).tail < explain(replace(Budget.zcdp("1/10"), additive=Fraction(1, 10**5))).tail
 
 
 def test_rho_and_mu_are_explained_at_common_deltas() -> None:

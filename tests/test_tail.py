@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr
@@ -136,6 +136,8 @@ def test_under_zcdp_the_bound_is_the_least_that_the_curve_gives(rho: float, epsi
     if rho >= epsilon:
         assert bound == 1
         return
+    # Doubles hold no smaller numbers.
+    assume(bound > 1e-250)
     # The best ε′, at 1 − e^(ε′−ε) = 1/α with α = (ε+ρ)/2ρ, may be below 0, where the curve is not evaluated.
     gap = -math.log1p(-2 * rho / (epsilon + rho))
     for factor in (0.5, 1, 2):
@@ -178,6 +180,23 @@ def test_bounds_are_probabilities_that_fall_with_epsilon_whatever_the_budget() -
         assert bounds == sorted(bounds, reverse=True)
         assert all(0 < bound <= 1 for bound in bounds)
     assert zcdp_tail(Fraction(0), Fraction(1)) == gaussian_tail(Fraction(0), Fraction(1)) == 0
+
+
+@pytest.mark.parametrize("currency", [Currency.ZCDP, Currency.GAUSSIAN])
+@pytest.mark.parametrize("steps", [1, 2])
+def test_an_additive_delta_counts_in_the_bound(currency: Currency, steps: int) -> None:
+    """Noise that gives the count away with probability δ′."""
+    apart = 1e-4
+    budget = Budget.approximate(2, "2e-4", currency, additive=str(apart))
+    if currency is Currency.ZCDP:
+        noisy = [discrete_gaussian(1 / (2 * float(budget.amount)), shift) for shift in (0, steps)]
+    else:
+        noisy = [rounded_gaussian(float(budget.amount) ** -0.5, shift) for shift in (0, steps)]
+    p, q = (np.append((1 - apart) * each, given) for each, given in zip(noisy, ([apart, 0], [0, apart]), strict=True))
+    for epsilon in np.linspace(0.5, 4, 8) * steps:
+        assert apart <= tail(p, q, epsilon) <= loss_tail(budget, Fraction(epsilon), steps=steps)
+    without = loss_tail(Budget(currency, budget.amount), Fraction(2 * steps), steps=steps)
+    assert without < loss_tail(budget, Fraction(2 * steps), steps=steps) < 0.1
 
 
 def test_a_pure_promise_never_fails() -> None:

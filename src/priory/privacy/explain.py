@@ -6,10 +6,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
-from priory.privacy.accounting import epsilon_at
-from priory.privacy.budget import Budget, Currency, rounded_up
-from priory.privacy.gaussian import gaussian_epsilon
-from priory.privacy.tail import approximate_tail, loss_tail
+from priory.privacy.budget import Budget, epsilon_of, rounded_up
+from priory.privacy.tail import approximate_tail, loss_tail, power_up
 from priory.queries.sensitivity import Relation
 
 PRIORS = (0.01, 0.1, 0.5)
@@ -143,14 +141,8 @@ def _guarantee(budget: Budget) -> tuple[Fraction, Fraction]:
         return budget.amount, Fraction(0)
     if budget.epsilon is not None and budget.delta is not None:
         return budget.epsilon, budget.delta
-    return _epsilon_at(budget, OTHER_DELTAS[-1]), OTHER_DELTAS[-1]
-
-
-def _epsilon_at(budget: Budget, delta: Fraction, times: int = 1) -> Fraction:
-    """ε of so many such releases together, at `delta`."""
-    if budget.currency is Currency.GAUSSIAN:
-        return gaussian_epsilon(times * budget.amount, delta)
-    return epsilon_at(times * budget.amount, delta)
+    delta = OTHER_DELTAS[-1] + budget.additive
+    return budget.epsilon_at(delta), delta
 
 
 def _loss(budget: Budget, steps: int, *, is_declared: bool) -> _Loss:
@@ -159,14 +151,9 @@ def _loss(budget: Budget, steps: int, *, is_declared: bool) -> _Loss:
     if not (is_declared and budget.delta is not None):
         return _Loss(steps * epsilon, loss_tail(budget, steps * epsilon, steps=steps))
     # δ + e^ε·δ for the second of two steps.
-    whole = delta if steps == 1 else _one_and_power(epsilon) * delta
+    whole = delta if steps == 1 else delta + power_up(epsilon) * delta
     gap = min(epsilon, LARGEST_GAP)
     return _Loss(steps * epsilon + gap, approximate_tail(whole, gap))
-
-
-def _one_and_power(epsilon: Fraction) -> Fraction:
-    """1 + e^ε, or more; beyond e^700 every probability is 1 anyway."""
-    return 1 + Fraction(math.exp(min(float(epsilon), 700))) * (1 + _ALLOWANCE)
 
 
 def _secret(budget: Budget) -> str:
@@ -212,9 +199,9 @@ def _meaning_of_delta(epsilon: Fraction, delta: Fraction) -> list[str]:
 def _other_deltas(budget: Budget, *, is_declared: bool) -> list[str]:
     if budget.is_pure or (is_declared and budget.delta is not None):
         return []
-    others = [delta for delta in OTHER_DELTAS if delta != budget.delta]
-    pairs = (f"ε = {rounded_up(_epsilon_at(budget, delta))} at δ = {rounded_up(delta)}" for delta in others)
-    return [f"The same promise, said with another δ: {', '.join(pairs)}."]
+    others = [delta for delta in OTHER_DELTAS if delta != budget.delta and delta > budget.additive]
+    pairs = (f"ε = {rounded_up(budget.epsilon_at(delta))} at δ = {rounded_up(delta)}" for delta in others)
+    return [f"The same promise, said with another δ: {', '.join(pairs)}."] if others else []
 
 
 def _doubled(budget: Budget, *, is_declared: bool) -> list[str]:
@@ -224,7 +211,10 @@ def _doubled(budget: Budget, *, is_declared: bool) -> list[str]:
         cost = f"ε = {rounded_up(2 * budget.epsilon)} at δ = {rounded_up(2 * budget.delta)}"
     else:
         _, delta = _guarantee(budget)
-        cost = f"ε = {rounded_up(_epsilon_at(budget, delta, 2))} at δ = {rounded_up(delta)}"
+        # An additive δ′ doubles, too, and so must δ.
+        whole = 2 * delta if budget.additive else delta
+        epsilon = epsilon_of(budget.currency, 2 * budget.amount, whole - 2 * budget.additive)
+        cost = f"ε = {rounded_up(epsilon)} at δ = {rounded_up(whole)}"
     return [f"Two releases at this price together cost {cost}; a ledger adds them up."]
 
 

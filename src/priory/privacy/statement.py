@@ -7,7 +7,6 @@ from fractions import Fraction
 
 from priory.privacy.budget import Budget, Currency, rounded_up
 from priory.privacy.explain import chance, promised
-from priory.privacy.gaussian import gaussian_epsilon
 from priory.privacy.ledger import Reservation
 from priory.privacy.tail import loss_tail
 from priory.queries.sensitivity import Relation
@@ -91,7 +90,7 @@ class Statement:
         budget = self.budget
         if budget.currency is not Currency.GAUSSIAN or budget.epsilon is None or budget.delta is None:
             return None
-        exact = gaussian_epsilon(budget.amount, budget.delta)
+        exact = budget.epsilon_at(budget.delta)
         # Of two that print alike the smaller one says nothing new.
         return exact if rounded_up(exact) != rounded_up(budget.epsilon) and exact < budget.epsilon else None
 

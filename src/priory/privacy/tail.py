@@ -19,10 +19,11 @@ All results are rounded up.
 """
 
 import decimal
+import math
 from decimal import Decimal
 from fractions import Fraction
 
-from priory.privacy.accounting import round_down, round_up
+from priory.privacy.accounting import delta_at, round_down, round_up
 from priory.privacy.budget import Budget, Currency
 from priory.privacy.gaussian import gaussian_delta
 
@@ -33,6 +34,8 @@ _ALLOWANCE = Decimal("1e-40")
 _LEAST_EXPONENT = Decimal(-4605)
 # ε − ε′ is searched from a quarter to four times its best value in zCDP. Any of them gives a true bound.
 _FACTORS = tuple(Fraction(2 ** (k / 4)) for k in range(-8, 9))
+# The same as shares of ε where δ′ is added, which makes larger ones better.
+_SHARES = tuple(Fraction(2 ** (k / 2)) for k in range(-24, 1))
 
 
 def loss_tail(budget: Budget, epsilon: Fraction, *, steps: int = 1) -> Fraction:
@@ -40,13 +43,20 @@ def loss_tail(budget: Budget, epsilon: Fraction, *, steps: int = 1) -> Fraction:
 
     Over k steps ε grows to kε, ρ to k²ρ [Bun & Steinke 2016] and μ to kμ [Dong, Roth & Su 2022].
 
+    Args:
+        budget: what is promised between neighbours.
+        epsilon: the loss that is not to be exceeded.
+        steps: 1 or 2.
+
     >>> float(loss_tail(Budget.pure(1), Fraction(1)))
     0.0
     >>> f"{float(loss_tail(Budget.approximate(1, 1e-9), Fraction(1))):.1e}"
     '9.2e-08'
     """
     if budget.currency is Currency.PURE:
-        return Fraction(0) if epsilon >= steps * budget.amount else Fraction(1)
+        return Fraction(0) if epsilon >= steps * budget.amount and not budget.additive else Fraction(1)
+    if budget.additive:
+        return _additive_tail(budget, epsilon, steps)
     if budget.currency is Currency.ZCDP:
         return zcdp_tail(steps**2 * budget.amount, epsilon)
     return gaussian_tail(steps**2 * budget.amount, epsilon)
@@ -90,6 +100,25 @@ def approximate_tail(delta: Fraction, beyond: Fraction) -> Fraction:
         if share <= 0:
             return Fraction(1)
         return min(Fraction(1), round_up(delta / round_down(Fraction(share))))
+
+
+def _additive_tail(budget: Budget, epsilon: Fraction, steps: int) -> Fraction:
+    """The bound where δ′ is added to the curve of the amount, so that δ(ε′) never falls below it.
+
+    Over two steps δ₂(2ε′) ≤ δ(ε′) + e^ε′·δ(ε′), as for any promise of (ε′, δ).
+    """
+    bounds = [Fraction(1)]
+    for gap in (epsilon * share for share in _SHARES):
+        each = (epsilon - gap) / steps
+        amount_delta = delta_at if budget.currency is Currency.ZCDP else gaussian_delta
+        delta = amount_delta(budget.amount, each) + budget.additive
+        bounds.append(approximate_tail(delta if steps == 1 else power_up(each) * delta + delta, gap))
+    return min(bounds)
+
+
+def power_up(epsilon: Fraction) -> Fraction:
+    """e^ε, rounded up; beyond e^700, where it makes every bound 1, it is taken for that."""
+    return Fraction(math.exp(min(float(epsilon), 700.0))) * (1 + Fraction(1, 10**12))
 
 
 def _to_decimal(value: Fraction) -> Decimal:
