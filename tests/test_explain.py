@@ -1,6 +1,8 @@
 import math
+import re
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -35,6 +37,16 @@ def test_what_a_record_says_is_two_steps_under_add_remove_and_one_under_replace_
     replaced = explain(Budget.pure(1, relation="replace-one"))
     assert "88.1" not in str(replaced)
     assert "the record of a person in the table says a certain thing" in str(replaced)
+
+
+def test_nothing_that_people_read_calls_delta_the_probability_of_failure() -> None:
+    root = Path(__file__).parents[1]
+    wrong = re.compile(
+        r"but for a chance of|chance, at most, that|(δ|delta)\W+(is|:)\W+the (chance|probability) that", re.IGNORECASE
+    )
+    pages = [root / "README.md", *(root / "docs").rglob("*.md"), *(root / "src").rglob("*.py")]
+    assert len(pages) > 100
+    assert not [str(page) for page in pages if wrong.search(page.read_text(encoding="utf-8"))]
 
 
 def test_delta_is_never_said_to_be_the_probability_of_failure() -> None:

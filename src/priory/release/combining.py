@@ -84,7 +84,7 @@ def _statement(statements: Sequence[Statement]) -> Statement:
     first = statements[0]
     return Statement(
         mechanism=" and ".join(dict.fromkeys(statement.mechanism for statement in statements)) + ", combined",
-        budget=_added([statement.budget for statement in statements]),
+        budget=_together(statements),
         spent=_total([(s.budget, s.spent) for s in statements]),
         unit=first.unit,
         dataset=first.dataset,
@@ -93,6 +93,23 @@ def _statement(statements: Sequence[Statement]) -> Statement:
         version=first.version,
         randomness=" and ".join(dict.fromkeys(_drawn_by(statement) for statement in statements)),
     )
+
+
+def _together(statements: Sequence[Statement]) -> Budget:
+    """What all of them promise together. Of a declared (ε, δ) no ρ follows: then every ε and every δ is added up."""
+    budgets = [statement.budget for statement in statements]
+    declared = [s.budget.delta for s in statements if s.is_declared and s.budget.delta is not None]
+    if not declared:
+        return _added(budgets)
+    pairs = [
+        (budget.amount, Fraction(0))
+        if budget.is_pure
+        else (budget.epsilon or budget.epsilon_at(min(declared)), budget.delta or min(declared))
+        for budget in budgets
+    ]
+    epsilon, delta = (sum(each, Fraction(0)) for each in zip(*pairs, strict=True))
+    amount = _total([(budget, budget.amount) for budget in budgets])
+    return Budget(Currency.ZCDP, amount, budgets[0].relation, budgets[0].max_rows, epsilon, delta)
 
 
 def _drawn_by(statement: Statement) -> str:
