@@ -12,7 +12,7 @@ from scipy.special import log_ndtr, ndtr
 from priory.privacy.accounting import delta_at
 from priory.privacy.budget import Budget, Currency
 from priory.privacy.gaussian import gaussian_delta
-from priory.privacy.tail import approximate_tail, gaussian_tail, loss_tail, zcdp_tail
+from priory.privacy.tail import approximate_tail, belief_tail, gaussian_tail, loss_tail, zcdp_tail
 
 Floats = NDArray[np.float64]
 NEARLY_ONE = 1 + 1e-9
@@ -197,6 +197,27 @@ def test_an_additive_delta_counts_in_the_bound(currency: Currency, steps: int) -
         assert apart <= tail(p, q, epsilon) <= loss_tail(budget, Fraction(epsilon), steps=steps)
     without = loss_tail(Budget(currency, budget.amount), Fraction(2 * steps), steps=steps)
     assert without < loss_tail(budget, Fraction(2 * steps), steps=steps) < 0.1
+
+
+@pytest.mark.parametrize("weight", [0.5, 0.01, 1e-6])
+@pytest.mark.parametrize(("epsilon", "delta"), [("1", "1e-6"), ("3", "1e-4")])
+def test_beliefs_are_bounded_for_those_who_do_not_know_what_the_record_says(
+    weight: float, epsilon: str, delta: str
+) -> None:
+    """A person counts in one of two cells, or is not there; the one that is believed less likely is the truth."""
+    budget = Budget.approximate(epsilon, delta)
+    with_person, without = (discrete_gaussian(1 / (2 * float(budget.amount)), shift) for shift in (1, 0))
+    first, second = np.outer(with_person, without), np.outer(without, with_person)
+    absent = np.outer(without, without)
+    believed = weight * first + (1 - weight) * second
+    raised = believed > math.exp(float(epsilon)) * absent
+    bound = belief_tail(budget, Fraction(epsilon))
+    assert 0 < first[raised].sum() <= bound
+    assert second[raised].sum() <= bound
+    assert absent[raised].sum() <= bound
+    # Known to be there: in which of the two cells is two steps.
+    raised = first > math.exp(2 * float(epsilon)) * second
+    assert 0 < first[raised].sum() <= belief_tail(budget, 2 * Fraction(epsilon), steps=2)
 
 
 def test_a_pure_promise_never_fails() -> None:

@@ -7,7 +7,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from priory.privacy.budget import Budget, epsilon_of, rounded_up
-from priory.privacy.tail import approximate_tail, loss_tail, power_up
+from priory.privacy.tail import approximate_tail, belief_tail, power_up
 from priory.queries.sensitivity import Relation
 
 PRIORS = (0.01, 0.1, 0.5)
@@ -41,7 +41,7 @@ class Explanation:
         budget: what is explained.
         epsilon: the privacy loss that the beliefs are worked out for.
         delta: the δ that belongs to ε in the promise; 0 for a pure promise. No probability of failure: see `tail`.
-        tail: a bound on the probability, over the noise, that the privacy loss exceeds `epsilon`.
+        tail: a bound on the probability, over the noise, that a belief grows further.
         beliefs: how far beliefs can grow, except with probability `tail`.
         lines: the words.
     """
@@ -59,7 +59,7 @@ class Explanation:
 
 @dataclass(frozen=True)
 class _Loss:
-    """A privacy loss, and a bound on the probability that a release has a larger one."""
+    """A privacy loss, and a bound on the probability that beliefs grow by more than that."""
 
     epsilon: Fraction
     tail: Fraction
@@ -149,11 +149,12 @@ def _loss(budget: Budget, steps: int, *, is_declared: bool) -> _Loss:
     """The loss that is explained, between tables that are so many neighbours apart."""
     epsilon, delta = _guarantee(budget)
     if not (is_declared and budget.delta is not None):
-        return _Loss(steps * epsilon, loss_tail(budget, steps * epsilon, steps=steps))
+        return _Loss(steps * epsilon, belief_tail(budget, steps * epsilon, steps=steps))
     # δ + e^ε·δ for the second of two steps.
     whole = delta if steps == 1 else delta + power_up(epsilon) * delta
     gap = min(epsilon, LARGEST_GAP)
-    return _Loss(steps * epsilon + gap, approximate_tail(whole, gap))
+    # The last δ is for those who do not know what else the record may say; see `belief_tail`.
+    return _Loss(steps * epsilon + gap, min(Fraction(1), approximate_tail(whole, gap) + whole))
 
 
 def _secret(budget: Budget) -> str:

@@ -62,6 +62,18 @@ def loss_tail(budget: Budget, epsilon: Fraction, *, steps: int = 1) -> Fraction:
     return gaussian_tail(steps**2 * budget.amount, epsilon)
 
 
+def belief_tail(budget: Budget, epsilon: Fraction, *, steps: int = 1) -> Fraction:
+    """A bound on the probability that odds grow by more than e^ε for somebody who knows all other records.
+
+    They may give any probabilities to what the person's record says. Let Q₁ be the distribution of the release that they
+    expect if what they believe is true, and Q₀ the one if not: mixtures over records. Let S be the outcomes that are
+    more than e^ε times as likely under Q₁ as under Q₀. A curve δ(·) that holds for all pairs holds for mixtures, so that
+    Q₁[S] ≤ t with the tail t of the loss, and Q₀[S] ≤ e^−ε·t. For the distribution P on the true table, therefore,
+    P[S] ≤ e^ε·Q₀[S] + δ(ε) ≤ t + δ(ε).
+    """
+    return min(Fraction(1), loss_tail(budget, epsilon, steps=steps) + _delta(budget, epsilon, steps))
+
+
 def zcdp_tail(rho: Fraction, epsilon: Fraction) -> Fraction:
     """A bound on P[L > ε] under ρ-zCDP: exp(−(ε−ρ)²/4ρ) where ε > ρ, otherwise 1.
 
@@ -103,17 +115,20 @@ def approximate_tail(delta: Fraction, beyond: Fraction) -> Fraction:
 
 
 def _additive_tail(budget: Budget, epsilon: Fraction, steps: int) -> Fraction:
-    """The bound where δ′ is added to the curve of the amount, so that δ(ε′) never falls below it.
+    """The bound where δ′ is added to the curve of the amount, so that δ(ε′) never falls below it."""
+    gaps = [epsilon * share for share in _SHARES]
+    return min(Fraction(1), *(approximate_tail(_delta(budget, epsilon - gap, steps), gap) for gap in gaps))
 
-    Over two steps δ₂(2ε′) ≤ δ(ε′) + e^ε′·δ(ε′), as for any promise of (ε′, δ).
-    """
-    bounds = [Fraction(1)]
-    for gap in (epsilon * share for share in _SHARES):
-        each = (epsilon - gap) / steps
-        amount_delta = delta_at if budget.currency is Currency.ZCDP else gaussian_delta
-        delta = amount_delta(budget.amount, each) + budget.additive
-        bounds.append(approximate_tail(delta if steps == 1 else power_up(each) * delta + delta, gap))
-    return min(bounds)
+
+def _delta(budget: Budget, epsilon: Fraction, steps: int) -> Fraction:
+    """The curve δ(ε) of a budget; over two steps with a δ′, δ₂(2ε) ≤ δ(ε) + e^ε·δ(ε), as for any promise of (ε, δ)."""
+    if budget.currency is Currency.PURE:
+        return Fraction(0) if epsilon >= steps * budget.amount and not budget.additive else Fraction(1)
+    curve = delta_at if budget.currency is Currency.ZCDP else gaussian_delta
+    if not budget.additive:
+        return curve(steps**2 * budget.amount, epsilon)
+    delta = curve(budget.amount, epsilon / steps) + budget.additive
+    return delta if steps == 1 else delta + power_up(epsilon / steps) * delta
 
 
 def power_up(epsilon: Fraction) -> Fraction:
