@@ -65,10 +65,10 @@ def loss_tail(budget: Budget, epsilon: Fraction, *, steps: int = 1) -> Fraction:
 def belief_tail(budget: Budget, epsilon: Fraction, *, steps: int = 1) -> Fraction:
     """A bound on the probability that odds grow by more than e^ε for somebody who knows all other records.
 
-    They may give any probabilities to what the person's record says. Let Q₁ be the distribution of the release that they
-    expect if what they believe is true, and Q₀ the one if not: mixtures over records. Let S be the outcomes that are
-    more than e^ε times as likely under Q₁ as under Q₀. A curve δ(·) that holds for all pairs holds for mixtures, so that
-    Q₁[S] ≤ t with the tail t of the loss, and Q₀[S] ≤ e^−ε·t. For the distribution P on the true table, therefore,
+    They may give any probabilities to what the person's record says. Let Q₁ be the distribution of the release that
+    they expect if what they believe is true, and Q₀ the one if not: mixtures over records. Let S be the outcomes that
+    are more than e^ε times as likely under Q₁ as under Q₀. A curve δ(·) that holds for all pairs holds for mixtures, so
+    that Q₁[S] ≤ t with the tail t of the loss, and Q₀[S] ≤ e^−ε·t. For the distribution P on the true table, therefore,
     P[S] ≤ e^ε·Q₀[S] + δ(ε) ≤ t + δ(ε).
     """
     return min(Fraction(1), loss_tail(budget, epsilon, steps=steps) + _delta(budget, epsilon, steps))
