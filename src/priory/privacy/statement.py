@@ -82,19 +82,6 @@ class Statement:
         return promised(self.budget, is_declared=self.is_declared)
 
     @property
-    def exact_epsilon(self) -> Fraction | None:
-        """The smallest ε of the promise at its δ, where Gaussian accounting gives one below the ε that was asked for.
-
-        It does where the run was paid from a ledger in ρ, whose price is higher.
-        """
-        budget = self.budget
-        if budget.currency is not Currency.GAUSSIAN or budget.epsilon is None or budget.delta is None:
-            return None
-        exact = budget.epsilon_at(budget.delta)
-        # Of two that print alike the smaller one says nothing new.
-        return exact if rounded_up(exact) != rounded_up(budget.epsilon) and exact < budget.epsilon else None
-
-    @property
     def accounting(self) -> str:
         """How privacy losses were added up, in words."""
         if self.is_declared and self.budget.delta is not None:
@@ -103,12 +90,7 @@ class Statement:
             return "pure differential privacy, ε adds up"
         if self.budget.currency is Currency.ZCDP:
             return "zero-concentrated differential privacy (zCDP), ρ adds up"
-        return f"exact Gaussian accounting, μ = {_root_up(self.budget.amount)}{self._exact_words}"
-
-    @property
-    def _exact_words(self) -> str:
-        exact, delta = self.exact_epsilon, self.budget.delta
-        return "" if exact is None or delta is None else f"; exactly ε = {rounded_up(exact)} at δ = {rounded_up(delta)}"
+        return f"exact Gaussian accounting, μ = {_root_up(self.budget.amount)}"
 
     @property
     def lines(self) -> tuple[str, ...]:

@@ -179,9 +179,10 @@ def _parameters(statement: Statement) -> dict[str, float]:
     if budget.is_pure:
         said["epsilon"] = budget.amount
     elif budget.epsilon is not None and budget.delta is not None:
-        said = {"epsilon": statement.exact_epsilon or budget.epsilon, "delta": budget.delta}
-    if budget.currency is Currency.ZCDP and not (statement.is_declared and budget.delta is not None):
-        said["rho"] = budget.amount
+        said = {"epsilon": budget.epsilon, "delta": budget.delta}
+    if not (budget.is_pure or (statement.is_declared and budget.delta is not None)):
+        # μ-GDP is (μ²/2)-zCDP.
+        said["rho"] = budget.amount if budget.currency is Currency.ZCDP else budget.amount / 2
     # What is promised is rounded up.
     return {name: float(rounded_up(value)) for name, value in said.items()}
 
@@ -257,7 +258,8 @@ def _mechanisms(release: Release) -> str:
     points = [
         f"Mechanism {statement.mechanism} of priory {statement.version}: {noise} on counts. Where it chooses what to "
         "measure from private data: the exponential mechanism or permute-and-flip.",
-        f"Floating point: private counts and noise are integers. The noise was drawn by {drawn_by}, exactly.",
+        "Floating point: private counts are integers, and noise is added on a lattice of whole numbers or of binary "
+        f"fractions. It was drawn by {drawn_by}, exactly.",
         "Timing: the table is processed offline, and no time is part of the release. Running times are not protected.",
         "Platform: randomness comes from the operating system and cannot be seeded.",
         "Access to the table: " + _blank("how it is stored and who can read it"),
