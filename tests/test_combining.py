@@ -56,11 +56,11 @@ def test_declared_epsilons_and_deltas_are_added_up_one_by_one() -> None:
     measured = [pr.Measurement.of(query, np.full(4, count), 5.0) for count in (100, 110)]
     one, two = (pr.declared_release([counts], SCHEMA, pr.Budget.of(epsilon=1, delta="1e-9")) for counts in measured)
     both = combine([one, two]).statement
-    assert (both.budget.epsilon, both.budget.delta) == (2, Fraction(2, 10**9))
+    assert (both.budget.epsilon, both.budget.delta) == (Fraction(2), Fraction(2, 10**9))
     assert "promise: ε = 2, δ = 2e-09" in str(both)
     assert "ρ" not in str(both)
     with_ours = combine([one, released(0, rho=None, epsilon=1, delta="1e-6")]).statement.budget
-    assert (with_ours.epsilon, with_ours.delta) == (2, Fraction(1001, 10**9))
+    assert (with_ours.epsilon, with_ours.delta) == (Fraction(2), Fraction(1001, 10**9))
     with_rho = combine([one, released(0)]).statement.budget
     assert (with_rho.epsilon, with_rho.delta) == (
         1 + epsilon_at(Fraction(1, 100), Fraction(1, 10**9)),
