@@ -10,10 +10,11 @@ from priory.data.public import public_codes
 from priory.data.schema import Schema
 from priory.data.source import Source
 from priory.errors import BudgetError, DomainError, OptionError, PrioryError
+from priory.mechanisms.currency import budget_for
 from priory.mechanisms.prior_update import PriorUpdate
 from priory.mechanisms.registry import Mechanism, Registered, chosen
 from priory.model.bases import PublicRows
-from priory.privacy.budget import Budget, Number
+from priory.privacy.budget import Number
 from priory.privacy.curator import Curator
 from priory.privacy.ledger import Ledger, Reservation
 from priory.privacy.progress import Progress, silent
@@ -91,7 +92,10 @@ def fit(
         max_rows = terms.total.max_rows if max_rows is None else max_rows
     elif unit is None:
         unit = schema.person
-    budget = Budget.of(
+    budget = budget_for(
+        recipe,
+        book,
+        source_of(randomness),
         epsilon=epsilon,
         delta=delta,
         rho=rho,

@@ -8,8 +8,8 @@ from enum import StrEnum
 from fractions import Fraction
 
 from priory.errors import OptionError
-from priory.privacy.accounting import rho_within
-from priory.privacy.gaussian import mu_squared_within
+from priory.privacy.accounting import epsilon_at, rho_within
+from priory.privacy.gaussian import gaussian_epsilon, mu_squared_within
 from priory.queries.sensitivity import Relation
 
 Number = int | float | str | Decimal | Fraction
@@ -51,6 +51,8 @@ class Budget:
         max_rows: how many records one person may have.
         epsilon: where (ε, δ) was asked for, the ε that the amount promises at `delta`.
         delta: see `epsilon`.
+        additive: δ′, the part of `delta` that is kept for steps with no finite cost in the currency, such as a
+            threshold. What remains of δ is what the amount is converted at.
     """
 
     currency: Currency
@@ -59,6 +61,7 @@ class Budget:
     max_rows: int = 1
     epsilon: Fraction | None = None
     delta: Fraction | None = None
+    additive: Fraction = Fraction(0)
 
     @classmethod
     def pure(cls, epsilon: Number, *, relation: str | Relation = Relation.ADD_REMOVE, max_rows: int = 1) -> "Budget":
@@ -90,8 +93,11 @@ class Budget:
         *,
         relation: str | Relation = Relation.ADD_REMOVE,
         max_rows: int = 1,
+        additive: Number = 0,
     ) -> "Budget":
         """(ε, δ), held as the largest ρ whose bound is at most ε at δ, or as the largest μ² that gives (ε, δ).
+
+        What `additive` takes of δ, the amount is not converted at.
 
         >>> round(float(Budget.approximate(1, 1e-9).amount), 4)
         0.015
@@ -103,10 +109,13 @@ class Budget:
             raise OptionError("delta", f"a probability below 1; got {delta}")
         if currency is Currency.PURE:
             raise OptionError("currency", "a pure budget has no delta")
-        amount = rho_within(e, d) if currency is Currency.ZCDP else mu_squared_within(e, d)
+        apart = exact("additive", additive)
+        if not 0 <= apart < d:
+            raise OptionError("additive", f"a part of delta, from 0 to below {delta}; got {additive}")
+        amount = rho_within(e, d - apart) if currency is Currency.ZCDP else mu_squared_within(e, d - apart)
         if amount == 0:
             raise OptionError("epsilon", f"{epsilon} at delta {delta} leaves nothing that could be spent")
-        return replace(cls._checked(currency, amount, relation, max_rows), epsilon=e, delta=d)
+        return replace(cls._checked(currency, amount, relation, max_rows), epsilon=e, delta=d, additive=apart)
 
     @classmethod
     def of(
@@ -140,6 +149,14 @@ class Budget:
         """Whether amounts are ε."""
         return self.currency is Currency.PURE
 
+    def epsilon_at(self, delta: Fraction) -> Fraction:
+        """The ε that the amount promises at δ, rounded up; what is additive is taken off δ first.
+
+        Raises:
+            OptionError: δ is no more than what is additive.
+        """
+        return epsilon_of(self.currency, self.amount, delta - self.additive)
+
     def split(self, shares: Sequence[Number]) -> tuple["Budget", ...]:
         """Parts in proportion to `shares`, which add up to the whole exactly.
 
@@ -166,8 +183,24 @@ class Budget:
     def __str__(self) -> str:
         if self.epsilon is not None and self.delta is not None:
             promised = f"ε = {rounded_up(self.epsilon)}, δ = {rounded_up(self.delta)}"
+            if self.additive:
+                promised += f", of which δ′ = {rounded_up(self.additive)} is additive"
             return f"{promised} ({self.currency.letter} = {rounded_up(self.amount)})"
-        return f"{self.currency.letter} = {rounded_up(self.amount)}"
+        extra = f", δ′ = {rounded_up(self.additive)}" if self.additive else ""
+        return f"{self.currency.letter} = {rounded_up(self.amount)}{extra}"
+
+
+def epsilon_of(currency: Currency, amount: Fraction, delta: Fraction) -> Fraction:
+    """The smallest ε found at which `amount` gives (ε, δ); never below the exact one.
+
+    Raises:
+        OptionError: δ is not above 0 and the amount is not a pure ε.
+    """
+    if currency is Currency.PURE:
+        return amount
+    if delta <= 0:
+        raise OptionError("delta", "a number above 0 is needed")
+    return epsilon_at(amount, delta) if currency is Currency.ZCDP else gaussian_epsilon(amount, delta)
 
 
 def exact(name: str, value: Number) -> Fraction:
