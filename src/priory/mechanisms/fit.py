@@ -95,7 +95,7 @@ def fit(
     budget = budget_for(
         recipe,
         book,
-        source_of(randomness),
+        source_of_noise,
         epsilon=epsilon,
         delta=delta,
         rho=rho,
