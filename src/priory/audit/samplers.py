@@ -152,18 +152,24 @@ class Law:
 
     def draws_to_find(self, bias: float, power: float = POWER) -> int:
         """How many draws show with `power` that some value is more or less likely than it should be by `bias`."""
-        return math.ceil((self._deviation(power) / bias) ** 2)
+        return math.ceil((self._deviation(bias, power) / bias) ** 2)
 
     def bias_found(self, draws: int, power: float = POWER) -> float:
         """The smallest bias that so many draws show at any one value."""
-        return self._deviation(power) / math.sqrt(draws)
+        bias = 0.0
+        for _ in range(5):
+            bias = self._deviation(bias, power) / math.sqrt(draws)
+        return bias
 
-    def _deviation(self, power: float) -> float:
+    def _deviation(self, bias: float, power: float) -> float:
+        """√draws times the smallest bias that they show, where counts have the spread of a value with that bias."""
         from scipy.special import ndtri
 
-        # The variance of a biased value is a little larger or smaller than that of the right one.
-        widest = float(np.sqrt(self.cells * (1 - self.cells)).max()) + BIAS
-        return widest * float(-ndtri(LEAST_P / (2 * len(self.edges))) + ndtri(power))
+        right, wrong = self.cells, np.minimum(self.cells + bias, np.maximum(self.cells, 0.5))
+        refused, found = -ndtri(LEAST_P / (2 * len(right))), ndtri(power)
+        # 2 % for what a binomial's tail is heavier than a normal one's.
+        widest = 1.02 * (refused * np.sqrt(right * (1 - right)) + found * np.sqrt(wrong * (1 - wrong)))
+        return float(widest.max())
 
 
 @dataclass(frozen=True)
