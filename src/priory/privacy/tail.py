@@ -12,8 +12,8 @@ where o is drawn from P, the bracket is at least 1 − e^(ε′−ε) wherever L
 
 and P[L > ε] can be many times δ(ε). Every bound here is of this form, for a curve δ(·) that holds for all pairs of
 neighbours in both orders. Such a curve holds for everything computed from the release, and so does the bound. The tail
-itself does not have this property [Meiser 2018]: rounding joins outcomes whose loss is below ε with others above it. The tail of
-unrounded Gaussian noise, Φ(−ε/μ + μ/2), is therefore no bound for rounded noise, and is not used.
+itself does not have this property [Meiser 2018]: rounding joins outcomes whose loss is below ε with others above it.
+The tail of unrounded Gaussian noise, Φ(−ε/μ + μ/2), is therefore no bound for rounded noise, and is not used.
 
 All results are rounded up.
 """
