@@ -8,7 +8,7 @@ from typing import Annotated, NoReturn
 import typer
 
 import priory
-from priory.cli import audit, combine, demo, estimate, fit, plan, privacy, query, report, sample, schema
+from priory.cli import audit, combine, demo, estimate, fit, plan, privacy, query, report, sample, schema, statement
 from priory.cli.output import Stopped
 from priory.errors import PrioryError
 
@@ -31,6 +31,7 @@ app.command("combine")(combine.combine)
 app.command("estimate")(estimate.estimate)
 app.command("report")(report.report)
 app.add_typer(privacy.ledger, name="ledger")
+app.command("statement")(statement.statement)
 app.command("explain")(privacy.explain)
 app.command("audit")(audit.audit)
 

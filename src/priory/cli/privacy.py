@@ -16,8 +16,15 @@ from priory.privacy.ledger import ENTRY_KEYS, Ledger, Terms, describe
 from priory.queries.sensitivity import Relation
 
 Epsilon = Annotated[str | None, typer.Option(help="What may be spent; pure without --delta.")]
-Delta = Annotated[str | None, typer.Option(help="The chance, at most, that epsilon does not hold.")]
+Delta = Annotated[
+    str | None,
+    typer.Option(help="With epsilon: a person changes a probability p to at most e^epsilon * p + delta."),
+]
 Rho = Annotated[str | None, typer.Option(help="What may be spent in zCDP, instead of epsilon.")]
+CurrencyName = Annotated[
+    str | None,
+    typer.Option(help="With --delta, what the book adds up: zcdp, the default, or gaussian."),
+]
 RelationName = Annotated[str, typer.Option(help="Which tables are neighbours: add-remove or replace-one.")]
 Unit = Annotated[str | None, typer.Option(help="The column that names the person of a row; default: the schema's.")]
 MaxRows = Annotated[int, typer.Option(help="With --unit, how many rows of one person count.")]
@@ -44,6 +51,7 @@ def explain(
             "budget": str(words.budget),
             "epsilon": words.epsilon,
             "delta": words.delta,
+            "tail": words.tail,
             "beliefs": [{"before": belief.before, "after": belief.after} for belief in words.beliefs],
             "words": list(words.lines),
         }
@@ -59,6 +67,7 @@ def init(
     epsilon: Epsilon = None,
     delta: Delta = None,
     rho: Rho = None,
+    currency: CurrencyName = None,
     relation: RelationName = Relation.ADD_REMOVE.value,
     unit: Unit = None,
     max_rows: MaxRows = 1,
@@ -69,7 +78,7 @@ def init(
     unit = described.person if unit is None else unit
     if unit is not None:
         check_person(unit, described.columns)
-    total = Budget.of(epsilon=epsilon, delta=delta, rho=rho, relation=relation, max_rows=max_rows)
+    total = Budget.of(epsilon=epsilon, delta=delta, rho=rho, currency=currency, relation=relation, max_rows=max_rows)
     book = Ledger.create(path, Terms(dataset or described.name, described.dump(), total, unit))
     if as_json:
         write_json(describe(book))
