@@ -7,7 +7,6 @@ where a person in two spellings would have twice the rows that were paid for. do
 import datetime as dt
 import re
 import unicodedata
-import uuid
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
@@ -26,6 +25,9 @@ MOMENT = re.compile(
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})"
     r"(?:[T ]([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:[.,]([0-9]{1,9}))?)?(?: ?(Z|[+-][0-9]{2}(?::?[0-9]{2})?))?)?"
 )
+NUMERIC = frozenset("+-.0123456789")
+UUID_DIGITS = 32
+LARGEST_PLAIN = 1e16
 INVISIBLE = "\0\ufeff\u200b"
 SECOND = 1_000_000_000
 DAY = 86_400 * SECOND
@@ -50,6 +52,10 @@ def person_texts(cells: Cells) -> list[str | None]:
 def of_cell(cell: object) -> str | None:
     """The text that stands for the person in a cell of any type; None where there is nobody. It never raises."""
     try:
+        if type(cell) is str:
+            return _of_text(cell)
+        if type(cell) is float:
+            return _of_double(cell)
         return None if is_null(cell) else _spelled(cell)
     except Exception:  # noqa: BLE001 - a cell's own code may raise anything, and who cannot be spelled is nobody
         return None
@@ -75,7 +81,7 @@ def of_nanoseconds(number: int) -> str | None:
 
 def _listed(values: NDArray[Any]) -> list[Any]:
     """The cells as Python's own numbers where they are numbers, else as they are."""
-    # A wide float's own list would hold wide floats, and a warning that one becomes infinite would tell of a value.
+    # A wide float's list would hold wide floats.
     return list(values) if values.dtype.kind in "OVm" or values.dtype.itemsize > 8 else values.tolist()
 
 
@@ -87,8 +93,9 @@ def _spelled(cell: object) -> str | None:
     if isinstance(cell, int | np.integer) and not isinstance(cell, np.timedelta64):
         return str(int(cell))
     if isinstance(cell, float | np.floating):
+        # A warning that a wide float becomes infinite would tell of a value.
         with np.errstate(over="ignore"):
-            return _of_text(repr(float(cell)))
+            return _of_double(float(cell))
     if isinstance(cell, Decimal):
         return _of_text(str(cell))
     if isinstance(cell, bytes | bytearray | memoryview):
@@ -105,12 +112,19 @@ def _of_text(text: str) -> str | None:
     if text.isascii() and text.isdigit():
         return text.lstrip("0") or "0"
     text = " ".join(text.strip(INVISIBLE).split()).strip(INVISIBLE)
-    for known in (_number, _moment, _uuid, _boolean):
-        found = known(text)
-        if found is not None:
-            return found
+    found = (_number(text) or _moment(text)) if text[:1] in NUMERIC else _boolean(text)
+    found = found or (_uuid(text) if len(text) >= UUID_DIGITS else None)
+    if found or text.isascii():
+        return found or text or None
     # What is not Unicode has to be a text all the same.
-    return unicodedata.normalize("NFC", text).encode(errors="backslashreplace").decode() or None
+    return unicodedata.normalize("NFC", text).encode(errors="backslashreplace").decode()
+
+
+def _of_double(double: float) -> str | None:
+    # Larger ones are spelled with an exponent.
+    if abs(double) < LARGEST_PLAIN and double.is_integer():
+        return str(int(double))
+    return None if double != double else _of_text(repr(double))  # noqa: PLR0124 - only a NaN is not itself
 
 
 def _number(text: str) -> str | None:
@@ -156,7 +170,7 @@ def _uuid(text: str) -> str | None:
         return None
     digits = "".join(found.groups())
     # Without hyphens such a one is a number, and nobody can tell the two apart.
-    return digits.lstrip("0") or "0" if digits.isdigit() else str(uuid.UUID(digits))
+    return digits.lstrip("0") or "0" if digits.isdigit() else "-".join(found.groups())
 
 
 def _boolean(text: str) -> str | None:
