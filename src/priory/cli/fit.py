@@ -43,6 +43,9 @@ def fit(
     relation: Annotated[str | None, typer.Option(help="add-remove or replace-one; default: the ledger's.")] = None,
     unit: Unit = None,
     max_rows: Annotated[int | None, typer.Option(help="With --unit, how many rows of one person count.")] = None,
+    row_limit: Annotated[
+        int | None, typer.Option(help="How many rows the table may have at most; default: 2^32.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Make a release of a private table."""
@@ -62,6 +65,7 @@ def fit(
                 relation=relation,
                 unit=unit,
                 max_rows=max_rows,
+                row_limit=row_limit,
                 progress=progress,
             )
     output = _saved(release, output)

@@ -6,6 +6,7 @@ import secrets
 import shutil
 import tempfile
 import weakref
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,14 +16,14 @@ import numpy as np
 from priory.data.files import OpenTable, connect, container_errors, open_file, open_relation
 from priory.data.frames import position
 from priory.data.memory import MemorySource
-from priory.data.source import Source, checked_cliques
+from priory.data.source import ROW_LIMIT, Source, checked_cliques
 from priory.data.spelling import FUNCTIONS
 from priory.data.sql import bounded, encoding, literal, person_cell
 from priory.errors import DataError, OptionError
 from priory.factor import Factor
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from duckdb import DuckDBPyConnection, DuckDBPyRelation
 
@@ -43,11 +44,13 @@ class DuckDBSource:
         domain: the attributes and their sizes.
         connection: the private database with the table.
         folder: where it may write; removed with the source.
+        row_limit: how many rows are declared.
     """
 
     domain: Domain
     connection: DuckDBPyConnection
     folder: str
+    row_limit: int = ROW_LIMIT
 
     def close(self) -> None:
         """Forget the records and remove the folder; also done when the source is no longer used."""
@@ -71,10 +74,15 @@ class DuckDBSource:
 
 
 def open_large(
-    data: str | Path | DuckDBPyRelation, schema: Schema, rule: PersonRule | None, *, memory: int = DEFAULT_MEMORY
+    data: str | Path | DuckDBPyRelation,
+    schema: Schema,
+    rule: PersonRule | None,
+    *,
+    memory: int = DEFAULT_MEMORY,
+    row_limit: int = ROW_LIMIT,
 ) -> Source:
     """A source over a file or a relation: in memory if its codes fit half of `memory` bytes, else in DuckDB."""
-    source = open_in_duckdb(data, schema, rule, memory=memory)
+    source = open_in_duckdb(data, schema, rule, memory=memory, row_limit=row_limit)
     if _bytes_of_codes(source.connection) * 2 > memory:
         return source
     try:
@@ -84,7 +92,12 @@ def open_large(
 
 
 def open_in_duckdb(
-    data: str | Path | DuckDBPyRelation, schema: Schema, rule: PersonRule | None, *, memory: int = DEFAULT_MEMORY
+    data: str | Path | DuckDBPyRelation,
+    schema: Schema,
+    rule: PersonRule | None,
+    *,
+    memory: int = DEFAULT_MEMORY,
+    row_limit: int = ROW_LIMIT,
 ) -> DuckDBSource:
     """A source over a file or a relation that stays in DuckDB, whatever its size."""
     if memory < LEAST_MEMORY:
@@ -97,7 +110,7 @@ def open_in_duckdb(
     except BaseException:
         _forget(connection, folder)
         raise
-    source = DuckDBSource(schema.domain, connection, folder)
+    source = DuckDBSource(schema.domain, connection, folder, row_limit)
     weakref.finalize(source, _forget, connection, folder)
     return source
 
@@ -149,15 +162,21 @@ def _keep_codes(
     if rule is None:
         connection.execute(f"CREATE TABLE codes AS {query}")
         return
-    kind = person_cell(found.cells[rule.column])[0]
+    names = [f"c{i}" for i in range(len(schema.modelled))]
+    with spelling(connection, person_cell(found.cells[rule.column])[0]) as spell:
+        spelled = f"SELECT {', '.join(names)}, {spell}(person) AS person FROM ({query})"
+        table = f"CREATE TABLE codes AS {bounded(spelled, names, rule.max_rows)}"
+        connection.execute(table, {"key": rule.key.hex()})
+
+
+@contextmanager
+def spelling(connection: DuckDBPyConnection, kind: str) -> Iterator[str]:
+    """The name of a function in `connection` that spells persons whose cells are of this kind; it never fails."""
     sql_type, spell = FUNCTIONS[kind]
-    connection.create_function("person_text", spell, [sql_type], "VARCHAR")  # type: ignore[list-item, arg-type]
+    # By default DuckDB raises where a function gives nobody for somebody's cell.
+    connection.create_function("person_text", spell, [sql_type], "VARCHAR", null_handling="special")  # type: ignore[list-item, arg-type]
     try:
-        names = [f"c{i}" for i in range(len(schema.modelled))]
-        spelled = f"SELECT {', '.join(names)}, person_text(person) AS person FROM ({query})"
-        connection.execute(
-            f"CREATE TABLE codes AS {bounded(spelled, names, rule.max_rows)}", {"key": rule.key.hex()}
-        )
+        yield "person_text"
     finally:
         connection.remove_function("person_text")
 
@@ -177,4 +196,4 @@ def _records(connection: DuckDBPyConnection) -> int:
 def _in_memory(source: DuckDBSource) -> MemorySource:
     arrays = source.connection.execute("FROM codes").fetchnumpy()
     codes = tuple(np.ascontiguousarray(arrays[f"c{i}"]) for i in range(len(source.domain)))
-    return MemorySource(source.domain, codes, _records(source.connection))
+    return MemorySource(source.domain, codes, _records(source.connection), source.row_limit)

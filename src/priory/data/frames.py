@@ -148,6 +148,9 @@ def arrow_cells(column: Any) -> Cells:  # noqa: ANN401 - pyarrow is optional
     """Cells of a pyarrow array or chunked array."""
     import pyarrow as pa
 
+    if str(getattr(column.type, "extension_name", "")) == "arrow.uuid":
+        # What it stores is sixteen bytes, which are no text.
+        return Cells.objects(map(_arrow_object, column))
     column = _arrow_plain(column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column]))
     kind, null = column.type, column.is_null().to_numpy()
     if pa.types.is_date(kind) or pa.types.is_timestamp(kind):

@@ -105,6 +105,8 @@ def _spelled(cell: object) -> str | None:
         return _of_stored_moment(int(moment.astype(np.int64)), moment.dtype)
     if isinstance(cell, dt.date):
         return _of_date(cell)
+    if isinstance(cell, dt.time) and cell.microsecond:
+        return str(cell).rstrip("0")
     return _of_text(str(cell))
 
 
@@ -205,6 +207,6 @@ FUNCTIONS: dict[str, tuple[str, Callable[[Any], str | None]]] = {
     "text": ("VARCHAR", of_cell),
     "float": ("DOUBLE", of_cell),
     "bytes": ("BLOB", of_cell),
-    "microseconds": ("BIGINT", of_microseconds),
-    "nanoseconds": ("BIGINT", of_nanoseconds),
+    "microseconds": ("BIGINT", lambda number: None if number is None else of_microseconds(number)),
+    "nanoseconds": ("BIGINT", lambda number: None if number is None else of_nanoseconds(number)),
 }

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from fractions import Fraction
 
+from priory.data.visible import visible
 from priory.privacy.budget import Budget, short
 from priory.privacy.ledger import Reservation
 from priory.queries.sensitivity import Relation
@@ -74,4 +75,5 @@ class Statement:
         return self.budget.relation is Relation.REPLACE_ONE and self.budget.max_rows == 1
 
     def __str__(self) -> str:
-        return "\n".join(self.lines)
+        # Names in it may come from a file that others wrote.
+        return "\n".join(visible(line) for line in self.lines)
