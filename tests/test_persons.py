@@ -350,7 +350,7 @@ def test_the_query_that_bounds_persons_has_its_key_as_a_parameter() -> None:
 
 
 def test_a_reader_who_stops_a_query_stops_the_program() -> None:
-    def stop(number: int) -> str:
+    def stop(_number: int) -> str:
         raise KeyboardInterrupt
 
     with connect() as connection:

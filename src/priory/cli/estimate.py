@@ -2,7 +2,6 @@
 
 import csv
 import itertools
-
 from pathlib import Path
 from typing import Annotated
 

@@ -86,28 +86,32 @@ def _listed(values: NDArray[Any]) -> list[Any]:
 
 
 def _spelled(cell: object) -> str | None:
-    if isinstance(cell, str):
-        return _of_text(str.__str__(cell))
-    if isinstance(cell, bool | np.bool_):
-        return "true" if cell else "false"
-    if isinstance(cell, int | np.integer) and not isinstance(cell, np.timedelta64):
-        return str(int(cell))
-    if isinstance(cell, float | np.floating):
-        # A warning that a wide float becomes infinite would tell of a value.
-        with np.errstate(over="ignore"):
-            return _of_double(float(cell))
-    if isinstance(cell, Decimal):
-        return _of_text(str(cell))
-    if isinstance(cell, bytes | bytearray | memoryview):
-        return _of_text(bytes(cell).decode(errors="surrogateescape"))
-    if isinstance(cell, np.datetime64) or hasattr(cell, "to_datetime64"):
-        moment = cell if isinstance(cell, np.datetime64) else cell.to_datetime64()
-        return _of_stored_moment(int(moment.astype(np.int64)), moment.dtype)
+    spell = next((spell for kinds, spell in BY_TYPE if isinstance(cell, kinds)), None)
+    if spell is not None:
+        return spell(cell)
+    # A pandas timestamp, with its nanoseconds.
+    return _of_datetime64(cell.to_datetime64()) if hasattr(cell, "to_datetime64") else _of_object(cell)
+
+
+def _of_object(cell: object) -> str | None:
     if isinstance(cell, dt.date):
         return _of_date(cell)
-    if isinstance(cell, dt.time) and cell.microsecond:
-        return str(cell).rstrip("0")
-    return _of_text(str(cell))
+    text = str(cell)
+    return text.rstrip("0") if isinstance(cell, dt.time) and cell.microsecond else _of_text(text)
+
+
+def _of_bytes(cell: bytes | bytearray | memoryview) -> str | None:
+    return _of_text(bytes(cell).decode(errors="surrogateescape"))
+
+
+def _of_datetime64(cell: np.datetime64) -> str | None:
+    return _of_stored_moment(int(cell.astype(np.int64)), cell.dtype)
+
+
+def _of_float(cell: float | np.floating[Any]) -> str | None:
+    # A warning that a wide float becomes infinite would tell of a value.
+    with np.errstate(over="ignore"):
+        return _of_double(float(cell))
 
 
 def _of_text(text: str) -> str | None:
@@ -202,6 +206,16 @@ def _of_stored_moment(number: int, dtype: np.dtype[Any]) -> str | None:
 
 NANOSECONDS = {"W": 7 * DAY, "D": DAY, "h": 3600 * SECOND, "m": 60 * SECOND, "s": SECOND}
 NANOSECONDS |= {"ms": SECOND // 10**3, "us": SECOND // 10**6, "ns": 1}
+# The first that fits. A duration is an integer to NumPy, but not a number.
+BY_TYPE: tuple[tuple[type | tuple[type, ...], Callable[[Any], str | None]], ...] = (
+    (str, lambda cell: _of_text(str.__str__(cell))),
+    ((bool, np.bool_), lambda cell: "true" if cell else "false"),
+    (np.timedelta64, _of_object),
+    ((int, np.integer), lambda cell: str(int(cell))),
+    ((float, np.floating), _of_float),
+    ((bytes, bytearray, memoryview), _of_bytes),
+    (np.datetime64, _of_datetime64),
+)
 # What a query calls the rules, by the type in which it gives them a person's cell.
 FUNCTIONS: dict[str, tuple[str, Callable[[Any], str | None]]] = {
     "text": ("VARCHAR", of_cell),
