@@ -115,7 +115,7 @@ def arrow_columns(rows: Rows) -> dict[str, pa.Array]:
     }
 
 
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(tables, st.integers(1, 3))
 def test_a_persons_records_are_bounded_alike_in_every_frame(rows: Rows, max_rows: int) -> None:
     expected, x = kept(rows, max_rows), [letter for _, letter, _ in rows]
@@ -136,7 +136,7 @@ def test_a_persons_records_are_bounded_alike_in_every_frame(rows: Rows, max_rows
         assert counted(frame, max_rows) == expected, name
 
 
-@settings(max_examples=10)
+@settings(max_examples=5)
 @given(rows=tables, max_rows=st.integers(1, 3))
 def test_a_persons_records_are_bounded_alike_in_every_file_and_relation(
     rows: Rows, max_rows: int, tmp_path_factory: pytest.TempPathFactory
@@ -186,7 +186,7 @@ def texts_by_query(column: pa.Array) -> list[str | None]:
 
 
 @pytest.mark.parametrize("kind", COLUMNS)
-@settings(max_examples=20)
+@settings(max_examples=12)
 @given(data=st.data())
 def test_a_query_and_a_frame_spell_a_person_alike(kind: str, data: st.DataObject) -> None:
     stored, values = COLUMNS[kind]
