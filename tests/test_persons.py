@@ -181,7 +181,8 @@ def texts_by_query(column: pa.Array) -> list[str | None]:
         relation = connection.from_arrow(pa.table({"i": range(len(column)), "who": column}))
         kind, cell = person_cell(Cell("who", str(relation.types[1])))
         with spelling(connection, kind) as spell:
-            found = relation.query("t", f"SELECT {spell}({cell}) FROM t ORDER BY i").fetchall()
+            connection.register("t", relation)
+            found = connection.execute(f"SELECT {spell}({cell}) FROM t ORDER BY i").fetchall()
     return [text for (text,) in found]
 
 
@@ -354,7 +355,7 @@ def test_a_reader_who_stops_a_query_stops_the_program() -> None:
         raise KeyboardInterrupt
 
     with connect() as connection:
-        connection.create_function("stop", stop, ["BIGINT"], "VARCHAR")  # type: ignore[list-item, arg-type]
+        connection.create_function("stop", stop, ["BIGINT"], "VARCHAR")
         with pytest.raises(KeyboardInterrupt), container_errors("it"):
             connection.execute("SELECT stop(range) FROM range(3)").fetchall()
         connection.remove_function("stop")
@@ -363,6 +364,16 @@ def test_a_reader_who_stops_a_query_stops_the_program() -> None:
         raise RuntimeError("Query interrupted")
     with pytest.raises(RuntimeError, match="other"), container_errors("it"):
         raise RuntimeError("other")
+
+
+@pytest.mark.parametrize("unit", ["Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns", "25s", "generic"])
+def test_no_datetime_of_numpy_is_an_error(unit: str) -> None:
+    kind = "datetime64" if unit == "generic" else f"datetime64[{unit}]"
+    moments = np.array([2**63 - 1, -(2**63), 2**62, -(2**62), 0]).view(kind)
+    texts = person_texts(Cells(moments))
+    assert texts == [of_cell(moment) for moment in moments]
+    assert texts[:2] == [None, None]
+    assert texts[4] == (None if unit == "generic" else "1970-01-01")
 
 
 def test_cells_that_are_stored_once_are_spelled_where_they_stand() -> None:

@@ -505,7 +505,7 @@ def test_more_rows_than_can_be_counted_are_refused_before_anything_is_paid(row_l
         with pytest.raises(OptionError) as caught:
             fit(data, XY, rho=1, ledger=book, mechanism="independent", row_limit=declared)
         assert caught.value.argument == "row_limit"
-        assert book.left == 1
+        assert book.left() == 1
     with pytest.raises(OptionError, match="its own"):
         fit(Huge(np.zeros((3, 3), dtype=np.int64), 5, XY.domain), XY, rho=1, row_limit=5)
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priory.audit.findings import Effort, Finding
+from priory.data.source import ROW_LIMIT
 from priory.domain import Clique, Domain
 from priory.factor import Factor
 from priory.privacy.budget import Budget
@@ -39,6 +40,7 @@ class Table:
 
     counts: Integers
     domain: Domain = _DOMAIN
+    row_limit: int = ROW_LIMIT
 
     def count(self, cliques: Sequence[Clique]) -> list[Factor]:
         """The counts, or their sum."""

@@ -8,7 +8,7 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Any, Protocol
+from typing import IO, Annotated, Any, cast
 
 import typer
 from rich.console import Console
@@ -25,16 +25,6 @@ class Stopped(Exception):
     """A person stopped the verb; the message says what was left behind."""
 
 
-class Stream(Protocol):
-    """Where data for programs goes."""
-
-    def write(self, text: str, /) -> int:
-        """Write a text."""
-
-    def writelines(self, lines: Iterable[str], /) -> None:
-        """Write texts one after another."""
-
-
 class _Terminal:
     """A terminal that obeys nothing in what is written to it."""
 
@@ -46,9 +36,9 @@ class _Terminal:
             self.write(line)
 
 
-def stdout() -> Stream:
+def stdout() -> IO[str]:
     """Where data goes: as they are to a file or a program, with escapes to a terminal."""
-    return _Terminal() if sys.stdout.isatty() else sys.stdout
+    return cast(IO[str], _Terminal()) if sys.stdout.isatty() else sys.stdout
 
 
 def say(text: str) -> None:

@@ -172,9 +172,12 @@ def _keep_codes(
 @contextmanager
 def spelling(connection: DuckDBPyConnection, kind: str) -> Iterator[str]:
     """The name of a function in `connection` that spells persons whose cells are of this kind; it never fails."""
+    from duckdb.func import FunctionNullHandling
+
     sql_type, spell = FUNCTIONS[kind]
     # By default DuckDB raises where a function gives nobody for somebody's cell.
-    connection.create_function("person_text", spell, [sql_type], "VARCHAR", null_handling="special")  # type: ignore[list-item, arg-type]
+    special = FunctionNullHandling.SPECIAL
+    connection.create_function("person_text", spell, [sql_type], "VARCHAR", null_handling=special)
     try:
         yield "person_text"
     finally:

@@ -30,6 +30,7 @@ UUID_DIGITS = 32
 LARGEST_PLAIN = 1e16
 INVISIBLE = "\0\ufeff\u200b"
 SECOND = 1_000_000_000
+FARTHEST_MONTH = 10**7
 DAY = 86_400 * SECOND
 # The largest number of units since 1970, and of microseconds in any unit: beyond are "not a time" and infinities.
 FARTHEST = 2**63 - 2
@@ -197,9 +198,11 @@ def _of_stored_moment(number: int, dtype: np.dtype[Any]) -> str | None:
         return None
     unit, step = np.datetime_data(dtype)
     if unit in ("Y", "M"):
-        # Years and months have no length of their own.
-        days = np.datetime64(number * step, unit).astype("datetime64[D]").astype(np.int64)
-        return of_nanoseconds(int(days) * DAY) if abs(number) < 10**6 else None
+        # Years and months have no length of their own. Far ones have no number of days.
+        if abs(number * step) > FARTHEST_MONTH:
+            return None
+        first = np.array(number * step, dtype=f"datetime64[{unit}]").astype("datetime64[D]")
+        return of_nanoseconds(int(first.astype(np.int64)) * DAY)
     scale = NANOSECONDS.get(unit)
     return None if scale is None else of_nanoseconds(number * step * scale)
 
