@@ -37,6 +37,7 @@ INTERRUPTIONS = (
 REASONS = {
     "utf-8": "it is not UTF-8 text; save it again as UTF-8",
     "unicode": "it is not UTF-8 text; save it again as UTF-8",
+    "not valid UTF8": "a text in it is not UTF-8; write it again with valid texts",
     "Expected Number of Columns": "a line has more or fewer cells than the header",
     "unterminated quote": "a quote is opened and not closed",
     "state machine": "its quotes or line ends are irregular; save it again as plain CSV with one kind of line end",
