@@ -80,8 +80,7 @@ class _Source:
     """A table of codes that can be counted."""
 
     def __init__(self, coded: Coded) -> None:
-        self.domain, self._coded = coded.domain, coded
-        self.row_limit = ROW_LIMIT
+        self.domain, self._coded, self.row_limit = coded.domain, coded, ROW_LIMIT
 
     def count(self, cliques: Sequence[Clique]) -> list[Factor]:
         return [Factor(self.domain.project(clique), self._coded.counts(clique)) for clique in cliques]

@@ -10,6 +10,7 @@ import typer
 import priory
 from priory.cli import audit, combine, demo, estimate, fit, plan, privacy, query, report, sample, schema, statement
 from priory.cli.output import Stopped
+from priory.data.visible import visible
 from priory.errors import PrioryError
 
 INTERRUPTED = 130
@@ -106,4 +107,5 @@ def _usage(error: typer.TyperException, arguments: list[str]) -> str:
 
 def _complain(message: str, kind: str, *, as_json: bool) -> None:
     line = " ".join(message.split())
-    sys.stderr.write(json.dumps({"error": kind, "message": line}) + "\n" if as_json else f"priory: {line}\n")
+    told = json.dumps({"error": kind, "message": line}) if as_json else f"priory: {visible(line)}"
+    sys.stderr.write(f"{told}\n")

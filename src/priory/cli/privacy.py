@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table as RichTable
 
 from priory.cli.output import AsJson, say, show, write, write_json
 from priory.data.schema import Schema, check_person
+from priory.data.visible import visible
 from priory.errors import OptionError
 from priory.privacy.budget import Budget
 from priory.privacy.explain import explain as explained
@@ -100,18 +100,14 @@ def show_ledger(
         write_json(book)
         return
     for key in ("dataset", "unit", "relation", "total", "spent", "left"):
-        write(f"{key}: {book[key]}")
+        write(visible(f"{key}: {book[key]}"))
     if "spent_epsilon" in book:
         write(f"spent so far is ε = {book['spent_epsilon']} at δ = {book['delta']}")
-    table = RichTable(box=None, pad_edge=False)
-    for heading in ("#", "mechanism", "state", "asked", "charged", "opened (UTC)", "closed (UTC)"):
-        table.add_column(heading)
-    for entry in book["entries"]:
-        table.add_row(*(str(entry[key] or "") for key in ENTRY_KEYS))
-    show(table)
+    headings = ("#", "mechanism", "state", "asked", "charged", "opened (UTC)", "closed (UTC)")
+    show(headings, ([str(entry[key] or "") for key in ENTRY_KEYS] for entry in book["entries"]))
     for entry in book["entries"] if events else []:
         for event in entry["events"]:
-            write(f"{entry['number']}  {event['cost']}  {event['kind']}  {event['what']}")
+            write(visible(f"{entry['number']}  {event['cost']}  {event['kind']}  {event['what']}"))
 
 
 def check_output(path: Path) -> None:

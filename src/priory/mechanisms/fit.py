@@ -8,7 +8,7 @@ from typing import cast
 from priory.data.opening import open_source
 from priory.data.public import public_codes
 from priory.data.schema import Schema
-from priory.data.source import Source
+from priory.data.source import Source, checked_row_limit
 from priory.errors import BudgetError, DomainError, OptionError, PrioryError
 from priory.mechanisms.currency import budget_for
 from priory.mechanisms.prior_update import PriorUpdate
@@ -40,6 +40,7 @@ def fit(
     relation: str | Relation | None = None,
     unit: str | None = None,
     max_rows: int | None = None,
+    row_limit: int | None = None,
     progress: Progress = silent,
     randomness: Randomness | str | None = None,
 ) -> Release:
@@ -65,6 +66,8 @@ def fit(
         unit: the column that says which person a row is about; unless told, the ledger's, or without one the schema's.
             Where neither names a person, rows are protected, and the statement says so.
         max_rows: with `unit`, how many rows of one person count; the ledger's unless told, 1 without one.
+        row_limit: how many rows the table may have at most, as is publicly known; 2^32 by default. Answers have room
+            for as many, and are cut off where there are more. A source declares its own.
         progress: called with a `Step` as each round of the mechanism begins.
         randomness: who draws the noise: "priory", the default, or "opendp", which needs the extra `priory[opendp]` and
             has no rounded Gaussian noise. Anything else is for tests and stamps the release NOT PRIVATE.
@@ -110,10 +113,13 @@ def fit(
     book.check(schema=text, person=unit)
     if unit is not None:
         schema.column(unit)
+    checked_row_limit(row_limit)
     reservation = book.reserve(budget, entry.name)
     try:
         with reservation:
-            source = open_source(data, schema, unit=unit, max_rows=budget.max_rows, key=book.secret)
+            source = open_source(
+                data, schema, unit=unit, max_rows=budget.max_rows, key=book.secret, row_limit=row_limit
+            )
             _check_domain(source, schema)
             known = schema.impossible()
             curator = Curator(reservation, source, randomness=source_of_noise, progress=progress, impossible=known)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
+from priory.data.visible import visible
 from priory.privacy.budget import Budget, Currency, rounded_up
 from priory.privacy.explain import chance, promised
 from priory.privacy.ledger import Reservation
@@ -132,7 +133,8 @@ class Statement:
         return "public" if self.budget.max_rows == 1 else "protected; the number of persons is public"
 
     def __str__(self) -> str:
-        return "\n".join(self.lines)
+        # Names in it may come from a file that others wrote.
+        return "\n".join(visible(line) for line in self.lines)
 
 
 def _root_up(square: Fraction) -> str:
