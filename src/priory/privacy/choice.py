@@ -120,7 +120,7 @@ class PermuteAndFlip(Choice):
             count = min(missing, at_once)
             is_accepted = _coins(np.tile(behind, count), self.scale, bits).reshape(count, scores.size)
             # The first one accepted is a uniformly random one of them.
-            numbers = np.cumsum(is_accepted, axis=1)
+            numbers = np.cumsum(is_accepted, axis=1, dtype=np.int64)
             chosen = below(numbers[:, -1], bits)
             picked += (numbers > chosen[:, None]).argmax(axis=1).tolist()
         return picked
