@@ -20,8 +20,8 @@ from priory.privacy.ledger import Ledger
 from priory.privacy.measurement import Measurement
 from priory.queries.workload import Workload
 
-SETTINGS = (("0.1", "1e-9"), ("1", "1e-9"), ("1", "1e-6"), ("10", "1e-6"))
-REPEATS = 3
+SETTINGS = (("1", "1e-9"), ("1", "1e-6"))
+REPEATS = 1
 
 
 class _Source:

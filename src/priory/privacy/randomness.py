@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -16,15 +16,15 @@ KINDS = frozenset(kind.kind for kind in (Laplace, Gaussian, RoundedGaussian, Noi
 
 
 class Randomness(Protocol):
-    """Turns true answers into noisy ones and scores into picks.
+    """Turns true answers into noisy ones and scores into picks."""
 
-    Attributes:
-        name: who draws, for the statement.
-        kinds: the kinds of noise and choice that it can draw.
-    """
+    @property
+    def name(self) -> str:
+        """Who draws, for the statement."""
 
-    name: ClassVar[str]
-    kinds: ClassVar[frozenset[str]]
+    @property
+    def kinds(self) -> frozenset[str]:
+        """The kinds of noise and choice that it can draw."""
 
     def noisy(self, values: Integers, noise: Noise) -> Integers:
         """`values` with `noise` added, in the noise's lattice steps."""
@@ -85,14 +85,17 @@ def opendp_measurement(kind: str, scale: Fraction) -> Callable[[list[int]], Any]
     import opendp.prelude as dp
 
     dp.enable_features("contrib")
-    vectors: Any = dp.vector_domain(dp.atom_domain(T="i64"))
+    vectors = dp.vector_domain(dp.atom_domain(T="i64"))
+    measurement: Callable[[list[int]], Any]
     if kind == Laplace.kind:
-        return dp.m.make_laplace(vectors, dp.l1_distance(T="i64"), scale=float(scale))
-    if kind == Gaussian.kind:
-        return dp.m.make_gaussian(vectors, dp.l2_distance(T="i64"), scale=float(scale))
-    # Before 0.16 its zCDP form was permute-and-flip at the other one's price.
-    measures = {NoisyMax.kind: dp.zero_concentrated_divergence, PermuteAndFlip.kind: dp.max_divergence}
-    return dp.m.make_noisy_max(vectors, dp.linf_distance(T="i64"), measures[kind](), scale=float(scale))
+        measurement = dp.m.make_laplace(vectors, dp.l1_distance(T="i64"), scale=float(scale))
+    elif kind == Gaussian.kind:
+        measurement = dp.m.make_gaussian(vectors, dp.l2_distance(T="i64"), scale=float(scale))
+    else:
+        # Before 0.16 its zCDP form was permute-and-flip at the other one's price.
+        measures = {NoisyMax.kind: dp.zero_concentrated_divergence, PermuteAndFlip.kind: dp.max_divergence}
+        measurement = dp.m.make_noisy_max(vectors, dp.linf_distance(T="i64"), measures[kind](), scale=float(scale))
+    return measurement
 
 
 SOURCES: dict[str, Callable[[], Randomness]] = {source.name: source for source in (OperatingSystem, OpenDP)}
