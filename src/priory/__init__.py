@@ -27,8 +27,7 @@ from priory.queries.sensitivity import Relation, Sensitivity, sensitivity
 from priory.queries.workload import Workload
 from priory.release import Release, combine, load
 from priory.release.measured import declared_release, read_measurements
-
-__version__ = "0.1.0"
+from priory.version import __version__ as __version__
 
 __all__ = [
     "Budget",

@@ -13,6 +13,7 @@ from priory.errors import BudgetError, DomainError, OptionError
 from priory.privacy.budget import Budget, short
 from priory.privacy.choice import ChoiceKind, choice_within
 from priory.privacy.functionals import Functional, LargestCell, MixtureError, NoisyNumber
+from priory.privacy.journal import Answered, Forgetful, Journal, Numbered, Paid, Picked, PublicTotal
 from priory.privacy.ledger import Event, Reservation
 from priory.privacy.measurement import Measurement
 from priory.privacy.noise import Integers, Noise, NoiseKind, noise_within
@@ -64,6 +65,7 @@ class Curator:
         randomness: Randomness | None = None,
         progress: Progress = silent,
         impossible: Sequence[tuple[Clique, NDArray[np.bool_]]] = (),
+        journal: Journal | None = None,
     ) -> None:
         self.reservation = reservation
         self.domain = source.domain
@@ -71,6 +73,8 @@ class Curator:
         self._source = source
         self._randomness: Randomness = OperatingSystem() if randomness is None else randomness
         self._progress = progress
+        self._journal: Journal = Forgetful() if journal is None else journal
+        self._public_total: int | None = None
         self._kept: dict[Query, Integers] = {}
         self._checked: set[Query] = set()
 
@@ -100,7 +104,10 @@ class Curator:
         """The number of rows where that is public: under replace-one with one row a person; else None."""
         if self.relation is not Relation.REPLACE_ONE or self.budget.max_rows > 1:
             return None
-        return int(self._truths([Query.marginal(self.domain, ())])[0])
+        if self._public_total is None:
+            self._public_total = int(self._truths([Query.marginal(self.domain, ())])[0])
+            self._journal.write(PublicTotal(self._public_total))
+        return self._public_total
 
     def statement(self, mechanism: str) -> Statement:
         """What is promised about a release made with this curator."""
@@ -141,12 +148,15 @@ class Curator:
         for share in shares:
             self._check_share(share)
         requests = [self._request(query, share, noise) for query, share in zip(queries, shares, strict=True)]
-        self.reservation.charge([request.event for request in requests])
+        self._journal.make_room(queries)
+        self._charge([request.event for request in requests])
         noisy = self._noisy(self._truths(queries), [request.noise for request in requests])
-        return tuple(
+        measurements = tuple(
             Measurement(request.query, values, request.noise.stddev, request.noise)
             for request, values in zip(requests, noisy, strict=True)
         )
+        self._journal.write(Answered(measurements))
+        return measurements
 
     def choose(
         self,
@@ -184,11 +194,14 @@ class Curator:
         sensitivity_in_steps = score.sensitivity(queries, self._neighbours(score))
         choice = choice_within(share.part(Fraction(1, draws)), sensitivity_in_steps, kind)
         what = f"{score.kind} of {len(queries)} queries, {draws} picked"
-        self.reservation.charge([Event(choice.kind, what, share.amount if sensitivity_in_steps else Fraction(0))])
+        self._journal.make_room((), draws)
+        self._charge([Event(choice.kind, what, share.amount if sensitivity_in_steps else Fraction(0))])
         scores = score.scores(queries, self._scored_truths(queries, score), estimates)
         candidates = scores if places is None else scores[places]
         picked = self._randomness.picks(candidates, choice, draws)
-        return tuple(score.pick(queries, i if places is None else int(places[i])) for i in picked)
+        picks = tuple(score.pick(queries, i if places is None else int(places[i])) for i in picked)
+        self._journal.write(Picked(picks, share.amount))
+        return picks
 
     def number(self, functional: Functional, share: Budget) -> NoisyNumber:
         """Pay, then release one number about the whole table, with noise.
@@ -205,10 +218,18 @@ class Curator:
         functional.check(neighbours)
         steps = functional.sensitivity(neighbours)
         noise = noise_within(share, Sensitivity(steps, steps**2))
-        self.reservation.charge([Event(noise.kind, functional.kind, share.amount if steps else Fraction(0))])
+        self._journal.make_room((), 1)
+        self._charge([Event(noise.kind, functional.kind, share.amount if steps else Fraction(0))])
         truth = np.array([functional.value(self._truths(functional.queries))], dtype=np.int64)
         scale = 2.0**-functional.bits
-        return NoisyNumber(scale * int(self._noisy([truth], [noise])[0][0]), scale * noise.stddev, noise)
+        number = NoisyNumber(scale * int(self._noisy([truth], [noise])[0][0]), scale * noise.stddev, noise)
+        self._journal.write(Numbered(number))
+        return number
+
+    def _charge(self, events: Sequence[Event]) -> None:
+        """Pay in the ledger, then note it in the journal: what is looked at afterwards is covered by both."""
+        self.reservation.charge(events)
+        self._journal.write(Paid(self.reservation.spent))
 
     def _neighbours(self, score: Score) -> Neighbours:
         total = self.public_total if isinstance(score, Dependence) else None

@@ -6,6 +6,7 @@ from fractions import Fraction
 from priory.privacy.budget import Budget, short
 from priory.privacy.ledger import Reservation
 from priory.queries.sensitivity import Relation
+from priory.version import __version__
 
 KEPT = {
     "file": "what was spent is kept in a ledger on disk",
@@ -40,8 +41,6 @@ class Statement:
     @classmethod
     def of(cls, reservation: Reservation, mechanism: str, *, is_private: bool) -> "Statement":
         """The statement of a run that is paid by `reservation`, as far as it has come."""
-        from importlib.metadata import version
-
         ledger = reservation.ledger
         return cls(
             mechanism=mechanism,
@@ -51,7 +50,7 @@ class Statement:
             dataset=ledger.terms.dataset,
             ledger="memory" if ledger.path is None else "file",
             is_private=is_private,
-            version=version("priory"),
+            version=__version__,
         )
 
     @property
