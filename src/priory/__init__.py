@@ -12,6 +12,7 @@ from priory.measure import measure
 from priory.mechanisms.fit import fit
 from priory.mechanisms.fitness import public_fitness
 from priory.mechanisms.forecast import forecast
+from priory.mechanisms.recovery import recover
 from priory.model.bases import Mixture, Product, PublicRows, Uniform
 from priory.model.model import Model
 from priory.model.plan import plan
@@ -74,5 +75,6 @@ __all__ = [
     "plan",
     "public_fitness",
     "read_measurements",
+    "recover",
     "sensitivity",
 ]

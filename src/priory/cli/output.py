@@ -7,11 +7,23 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from priory.errors import Spent
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for programs.")]
 
 
 class Stopped(Exception):
-    """A person stopped the verb; the message says what was left behind."""
+    """A verb was stopped from outside: by a person, the system, or for want of memory.
+
+    Attributes:
+        spent: what it had spent by then; None where its result was written.
+        exit_code: what the command line returns.
+    """
+
+    def __init__(self, word: str, spent: Spent | None, *, exit_code: int) -> None:
+        super().__init__(word)
+        self.spent = spent
+        self.exit_code = exit_code
 
 
 def say(text: str) -> None:

@@ -1,7 +1,7 @@
 """Journal: what a run was answered, kept as it comes, so that nothing paid is lost when the run ends early.
 
-Every entry is an output of the curator: noisy answers, private picks, noisy numbers, and what was paid. None of it needs
-protection any more.
+Every entry is an output of the curator: noisy answers, private picks, noisy numbers, and what was paid. None of it
+needs protection any more.
 """
 
 from collections.abc import Sequence
