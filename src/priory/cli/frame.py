@@ -59,13 +59,10 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     try:
         ended = app(args=arguments, prog_name="priory", standalone_mode=False)
         sys.stdout.flush()
-    except PrioryError as error:
-        _complain(str(error), type(error).__name__, as_json="--json" in arguments, spent=error.spent)
+    except (PrioryError, Stopped) as error:
+        kind = error.kind if isinstance(error, Stopped) else type(error).__name__
+        _complain(str(error), kind, as_json="--json" in arguments, spent=error.spent)
         sys.exit(error.exit_code)
-    except Stopped as stopped:
-        kind = str(stopped).title().replace(" ", "")
-        _complain(str(stopped), kind, as_json="--json" in arguments, spent=stopped.spent)
-        sys.exit(stopped.exit_code)
     except typer.TyperException as error:
         # Without arguments Typer shows the help, and has nothing more to say.
         if str(error):
@@ -82,7 +79,8 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         _silence()
         sys.exit(0)
     except Exception as error:
-        _explain_bug(error, as_json="--json" in arguments)
+        if not _is_explained(error, as_json="--json" in arguments):
+            raise
         sys.exit(1)
     if ended == INTERRUPTED:
         # Typer catches most of these itself, and returns their code in silence.
@@ -90,12 +88,8 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     sys.exit(ended if isinstance(ended, int) else 0)
 
 
-def _explain_bug(error: Exception, *, as_json: bool) -> None:
-    """What is no error of ours and no stop: output that went nowhere, or a bug, with what it cost where it was a fit.
-
-    Raises:
-        Exception: the bug itself, where nothing can be said of it.
-    """
+def _is_explained(error: Exception, *, as_json: bool) -> bool:
+    """Say what there is to say of output that went nowhere, or of a bug in a fit, which has a price."""
     spent = getattr(error, "spent", None)
     if spent is not None:
         traceback.print_exception(error)
@@ -103,8 +97,7 @@ def _explain_bug(error: Exception, *, as_json: bool) -> None:
     elif isinstance(error, OSError):
         _complain(f"the output could not be written: {error.strerror}", "OSError", as_json=as_json)
         _silence()
-    else:
-        raise error
+    return spent is not None or isinstance(error, OSError)
 
 
 def _silence() -> None:

@@ -25,6 +25,11 @@ class Stopped(Exception):
         self.spent = spent
         self.exit_code = exit_code
 
+    @property
+    def kind(self) -> str:
+        """What programs call it: "Interrupted", "Terminated" or "OutOfMemory"."""
+        return str(self).title().replace(" ", "")
+
 
 def say(text: str) -> None:
     """Tell the person something; never data."""
