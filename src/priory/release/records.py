@@ -60,14 +60,20 @@ class RecordFile:
         return file
 
     def make_room(self, size: int) -> None:
-        """Keep `size` bytes for the payload of the next record, and a reserve after it.
+        """Keep `size` bytes for the payload of the next record, and a reserve after it as long as there is space.
 
         Raises:
             OSError: the disk is full, or the file may not grow so far.
         """
-        wanted = self._end + OVERHEAD + size + RESERVE
-        if wanted > self._room:
-            self._extend(wanted)
+        needed = self._end + OVERHEAD + size
+        if needed + RESERVE <= self._room:
+            return
+        try:
+            self._extend(needed + RESERVE)
+        except OSError:
+            # A full disk is what the reserve is for.
+            if needed > self._room:
+                raise
 
     def append(self, payload: bytes) -> None:
         """Write a record; it is on the disk when this returns.
@@ -113,7 +119,7 @@ def is_record_file(path: str | Path) -> bool:
     try:
         with Path(path).open("rb") as file:
             return file.read(len(MAGIC)) == MAGIC
-    except OSError:
+    except (OSError, ValueError):
         return False
 
 
@@ -162,7 +168,7 @@ def check_place(path: Path, size_in_bytes: int) -> None:
         OptionError: there is something at `path` already, the folder cannot be written to, or the disk is too full.
     """
     try:
-        is_there = os.path.lexists(path)
+        is_there = _is_there(path)
         if not is_there:
             _try_folder(path.parent)
             free = shutil.disk_usage(path.parent).free
@@ -176,6 +182,14 @@ def check_place(path: Path, size_in_bytes: int) -> None:
             "output",
             f"{path} needs about {size_in_bytes:,} bytes and {free:,} are free there; make room, or go elsewhere",
         )
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        path.lstat()
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def _try_folder(folder: Path) -> None:
