@@ -9,7 +9,7 @@ from priory.data.schema import Schema
 from priory.data.source import Source
 from priory.errors import BudgetError, DomainError, PrioryError
 from priory.mechanisms.account import accounted
-from priory.mechanisms.recipe import recipe_of
+from priory.mechanisms.recipe import check_uses_public, recipe_of
 from priory.mechanisms.registry import Mechanism, chosen
 from priory.privacy.budget import Budget, Number
 from priory.privacy.curator import Curator
@@ -80,6 +80,8 @@ def fit(
         schema = schema if isinstance(schema, Schema) else Schema.load(schema)
         usual = "prior-update" if by is not None and mechanism is None else mechanism
         entry = chosen(usual, has_public=public is not None)
+        if public is not None:
+            check_uses_public(entry)
         job = Job(
             schema,
             entry.name,

@@ -1,5 +1,6 @@
 """Recipe: the mechanism that a job asks for, with its public rows, groups and workload, checked."""
 
+from collections.abc import Callable
 from dataclasses import is_dataclass, replace
 from typing import cast
 
@@ -26,6 +27,17 @@ def recipe_of(entry: Registered, job: Job) -> Mechanism:
         entry = _grouped(entry, schema, job.by, rows)
     recipe = entry.build(schema.domain) if rows is None else _from_public(entry, schema, rows)
     return recipe if job.workload is None else _aimed(entry, recipe, job.workload.checked(schema.domain))
+
+
+def check_uses_public(entry: Registered) -> Callable[[PublicRows], Mechanism]:
+    """How the mechanism starts from public rows.
+
+    Raises:
+        OptionError: it has no use for them.
+    """
+    if entry.upon is None:
+        raise OptionError("public", f"{entry.name} has no use for public data; leave it out or take another mechanism")
+    return entry.upon
 
 
 def _grouped(
@@ -62,7 +74,5 @@ def _aimed(entry: Registered, mechanism: object, workload: Workload) -> Mechanis
 
 def _from_public(entry: Registered, schema: Schema, rows: PublicRows) -> Mechanism:
     """The mechanism that starts from public rows."""
-    if entry.upon is None:
-        raise OptionError("public", f"{entry.name} has no use for public data; leave it out or take another mechanism")
     possible(rows, schema.impossible())
-    return entry.upon(rows)
+    return check_uses_public(entry)(rows)

@@ -7,7 +7,7 @@ from typing import Protocol, runtime_checkable
 from priory.errors import PrioryError, ReleaseError
 from priory.mechanisms.fitted import refitted
 from priory.mechanisms.recipe import recipe_of
-from priory.mechanisms.registry import Mechanism, registered
+from priory.mechanisms.registry import MECHANISMS, Mechanism, registered
 from priory.privacy.budget import Budget
 from priory.privacy.journal import Transcript
 from priory.release import Release
@@ -52,7 +52,7 @@ def recover(partial: Partial | str | Path, *, mechanism: Mechanism | None = None
     if not partial.transcript.holds_results:
         raise ReleaseError("the run ended before it was answered anything: there is nothing to make a release of")
     release, job = partial.release(), partial.job
-    if mechanism is None and job.is_registered:
+    if mechanism is None and job.is_registered and job.mechanism in MECHANISMS:
         mechanism = recipe_of(registered(job.mechanism), job)
     early = f"{job.mechanism}, {EARLY}"
     if mechanism is not None:

@@ -174,6 +174,7 @@ def check_place(path: Path, size_in_bytes: int) -> None:
             free = shutil.disk_usage(path.parent).free
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "no file can have this name"
+        reason = "its folder does not exist" if isinstance(error, FileNotFoundError) else reason
         raise OptionError("output", f"{path} cannot be written: {reason}") from None
     if is_there:
         raise OptionError("output", f"{path} exists; remove it or choose another name")
