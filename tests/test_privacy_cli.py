@@ -5,9 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from priory.cli import main
 from priory.data.schema import Schema
-from priory.errors import DataError
 from priory.mechanisms.fit import fit
 from priory.release import Release
 
