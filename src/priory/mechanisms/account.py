@@ -7,7 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from priory.errors import NOTHING_SPENT, PrioryError, Spent
-from priory.privacy.budget import Budget, short
+from priory.privacy.budget import Budget, rounded_up
 from priory.privacy.ledger import Ledger, Reservation, State
 from priory.release.partial import Partial, Recorder
 
@@ -80,7 +80,7 @@ class Account:
         if not charged and not self._reservation.events:
             return NOTHING_SPENT
         letter = book.terms.total.currency.letter
-        why = f"the run is paid for: {letter} = {short(charged)}" if is_settled else _why(self._reservation)
+        why = f"the run is paid for: {letter} = {rounded_up(charged)}" if is_settled else _why(self._reservation)
         words = [f"{why}, {_where(book, self._reservation)}"]
         if partial is not None and self._output is not None:
             command = f"priory estimate {shlex.quote(str(partial))} -o {shlex.quote(str(self._output))}"
