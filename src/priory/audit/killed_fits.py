@@ -1,4 +1,4 @@
-"""Killed fits: the command line with a ledger on disk, killed at random points from the first look to the saved file."""
+"""Killed fits: the command line with a ledger on disk, killed at any point from the first look to the saved file."""
 
 import random
 import subprocess
