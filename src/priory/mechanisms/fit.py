@@ -9,13 +9,14 @@ from priory.data.schema import Schema
 from priory.data.source import Source
 from priory.errors import BudgetError, DomainError, PrioryError
 from priory.mechanisms.account import accounted
+from priory.mechanisms.currency import budget_for
 from priory.mechanisms.recipe import check_uses_public, recipe_of
 from priory.mechanisms.registry import Mechanism, chosen
-from priory.privacy.budget import Budget, Number
+from priory.privacy.budget import Number
 from priory.privacy.curator import Curator
 from priory.privacy.ledger import Ledger
 from priory.privacy.progress import Progress, silent
-from priory.privacy.randomness import Randomness
+from priory.privacy.randomness import Randomness, source_of
 from priory.queries.sensitivity import Relation
 from priory.queries.workload import Workload
 from priory.release import Release
@@ -99,7 +100,10 @@ def fit(
             max_rows = terms.total.max_rows if max_rows is None else max_rows
         elif unit is None:
             unit = schema.person
-        budget = Budget.of(
+        budget = budget_for(
+            recipe,
+            book,
+            source_of(randomness),
             epsilon=epsilon,
             delta=delta,
             rho=rho,
