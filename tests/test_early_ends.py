@@ -296,7 +296,7 @@ def test_a_final_estimate_that_is_stopped_after_payment_is_not_lost(
     assert err.startswith(f"priory: {word}. The run is paid for: ε = 1, entry 1 of ")
     assert "othing was spent" not in err
     assert err.endswith("make the release with: priory estimate a.priory.partial -o a.priory\n")
-    assert [(e.state, e.charged) for e in Ledger.open(house / "a.ledger").entries()] == [(State.SPENT, 1)]
+    assert [(e.state, e.charged) for e in Ledger.open(house / "a.ledger").entries()] == [(State.SPENT, Fraction(1))]
     assert len(recovered(house).measurements) == 3
 
 

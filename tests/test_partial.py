@@ -4,6 +4,7 @@ import os
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -41,7 +42,7 @@ class Lost(Exception):
     """The end of a run that was to write its release."""
 
 
-def ended_early(monkeypatch: pytest.MonkeyPatch, path: Path, source: Rows | None = None, **options: object) -> Partial:
+def ended_early(monkeypatch: pytest.MonkeyPatch, path: Path, source: Rows | None = None, **options: Any) -> Partial:
     """A run that was answered everything and ended before its release was written."""
 
     def lose(*_: object) -> None:
@@ -50,7 +51,7 @@ def ended_early(monkeypatch: pytest.MonkeyPatch, path: Path, source: Rows | None
     with monkeypatch.context() as patch:
         patch.setattr(Release, "save", lose)
         with pytest.raises(Lost) as caught:
-            fit(source or random_rows(), SCHEMA, output=path, randomness=Replay(seed=1), **options)  # type: ignore[arg-type]
+            fit(source or random_rows(), SCHEMA, output=path, randomness=Replay(seed=1), **options)
     assert caught.value.spent.partial == str(partial_path(path))  # type: ignore[attr-defined]
     return Partial.load(partial_path(path))
 
@@ -61,10 +62,10 @@ def test_a_run_that_ends_before_its_release_is_written_leads_to_the_same_release
     name: str, relation: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     public = PUBLIC if MECHANISMS[name].upon is not None else None
-    options = {"rho": "1/2", "mechanism": name, "relation": relation, "public": public}
+    options: dict[str, Any] = {"rho": "1/2", "mechanism": name, "relation": relation, "public": public}
     partial = ended_early(monkeypatch, tmp_path / "a.priory", **options)
     found = recover(tmp_path / "a.priory.partial")
-    expected = fit(random_rows(), SCHEMA, randomness=Replay(seed=1), **options)  # type: ignore[arg-type]
+    expected = fit(random_rows(), SCHEMA, randomness=Replay(seed=1), **options)
     noisy = [m for m in expected.measurements if not m.is_public]
     again = [m for m in found.measurements if not m.is_public]
     assert [m.query for m in again] == [m.query for m in noisy]
@@ -77,8 +78,8 @@ def test_a_run_that_ends_before_its_release_is_written_leads_to_the_same_release
     # Runs that estimate after every answer start from their last estimate; one from the start ends within the noise.
     loose = 20.0 if name in ("aim", "aim-textbook", "mst") else 1e-6
     for attribute in DOMAIN:
-        one, two = found.model.project((attribute,)).values, expected.model.project((attribute,)).values
-        np.testing.assert_allclose(one, two, atol=loose)
+        marginals = [release.model.project((attribute,)).values for release in (found, expected)]
+        np.testing.assert_allclose(*marginals, atol=loose)
 
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
@@ -121,9 +122,9 @@ def test_a_check_of_public_data_keeps_its_number(tmp_path: Path, monkeypatch: py
 
 
 def test_groups_workloads_and_public_rows_are_in_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    options = {"rho": "1/2", "public": PUBLIC, "by": [["sex"]], "mechanism": "prior-update"}
+    options: dict[str, Any] = {"rho": "1/2", "public": PUBLIC, "by": [["sex"]], "mechanism": "prior-update"}
     found = recover(ended_early(monkeypatch, tmp_path / "a.priory", **options))
-    expected = fit(random_rows(), SCHEMA, randomness=Replay(seed=1), **options)  # type: ignore[arg-type]
+    expected = fit(random_rows(), SCHEMA, randomness=Replay(seed=1), **options)
     np.testing.assert_array_equal(
         found.model.project(("sex", "age")).values, expected.model.project(("sex", "age")).values
     )

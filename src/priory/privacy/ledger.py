@@ -143,9 +143,7 @@ class Ledger:
         """
         terms = self.terms
         if dataset is not None and dataset != terms.dataset:
-            raise LedgerError(
-                f"this ledger is of another data set: {terms.dataset!r}, not {dataset!r}"
-            )
+            raise LedgerError(f"this ledger is of another data set: {terms.dataset!r}, not {dataset!r}")
         if not terms.schema:
             raise LedgerError(f"this ledger of {terms.dataset!r} has no schema yet: bind one to it")
         if not _is_same_schema(schema, terms.schema):
