@@ -40,7 +40,7 @@ def fit(
     unit: str | None = None,
     max_rows: int | None = None,
     progress: Progress = silent,
-    randomness: Randomness | None = None,
+    randomness: Randomness | str | None = None,
 ) -> Release:
     """Make a release of private data.
 
@@ -70,7 +70,8 @@ def fit(
             Where neither names a person, rows are protected, and the statement says so.
         max_rows: with `unit`, how many rows of one person count; the ledger's unless told, 1 without one.
         progress: called with a `Step` as each round of the mechanism begins.
-        randomness: for tests only: anything but the operating system's stamps the release NOT PRIVATE.
+        randomness: who draws the noise: "priory", the default, or "opendp", which needs the extra `priory[opendp]` and
+            has no rounded Gaussian noise. Anything else is for tests and stamps the release NOT PRIVATE.
 
     Raises:
         BudgetError: it costs more than is left. Nothing was looked at.
@@ -78,6 +79,7 @@ def fit(
         DataError: the public table does not fit the schema, or has no rows. Nothing was spent.
     """
     with accounted() as account:
+        source_of_noise = source_of(randomness)
         schema = schema if isinstance(schema, Schema) else Schema.load(schema)
         usual = "prior-update" if by is not None and mechanism is None else mechanism
         entry = chosen(usual, has_public=public is not None)
@@ -103,7 +105,7 @@ def fit(
         budget = budget_for(
             recipe,
             book,
-            source_of(randomness),
+            source_of_noise,
             epsilon=epsilon,
             delta=delta,
             rho=rho,
@@ -125,7 +127,7 @@ def fit(
             curator = Curator(
                 reservation,
                 source,
-                randomness=randomness,
+                randomness=source_of_noise,
                 progress=progress,
                 impossible=schema.impossible(),
                 journal=recorder,

@@ -133,7 +133,8 @@ class Recorder:
         if is_record_file(path):
             raise OptionError(
                 "output",
-                f"{path} holds what an earlier run measured: make its release with priory estimate, or remove it",
+                f"{path} is the partial file of another run; once that has ended, make its release with "
+                f"priory estimate, or remove the file",
             )
         header = len(_encode_job(job, None, None))
         cells = sum(job.schema.domain.shape)
