@@ -104,6 +104,21 @@ def test_a_release_can_be_made_whenever_one_batch_was_answered(
         assert load(tmp_path / f"{end}.priory").statement == release.statement
 
 
+@pytest.mark.parametrize("name", ["independent", "hdmm", "prior", "dualquery", "pmw-pub"])
+def test_answers_finer_than_counts_and_other_currencies_survive(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options: dict[str, Any] = {"epsilon": 1, "delta": "1e-6", "mechanism": name}
+    partial = ended_early(monkeypatch, tmp_path / "a.priory", **options)
+    expected = fit(random_rows(), SCHEMA, randomness=Replay(seed=1), **options)
+    assert partial.statement.budget == expected.statement.budget
+    found = recover(partial)
+    for one, two in zip(found.measurements, expected.measurements, strict=True):
+        np.testing.assert_array_equal(one.values, two.values)
+        assert one.noise == two.noise
+    np.testing.assert_allclose(found.model.project(("age",)).values, expected.model.project(("age",)).values)
+
+
 def test_custom_settings_are_given_again_or_the_answers_alone_are_modelled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
