@@ -179,7 +179,7 @@ def _magnitudes(tail: _Tail, drawn: Words, bits: Bits) -> Integers:
 
 def _settled(tail: _Tail, number: Uniform) -> int:
     """The largest m with number < P(M ≥ m), from about the right place up or down."""
-    m = max(0, round(float(tail.inverse(np.float64(number.about())))))
+    m = max(0, round(float(tail.inverse(np.array([number.about()]))[0])))
     while m > 0 and not number.is_below(tail.at(m)):
         m -= 1
     while number.is_below(tail.at(m + 1)):

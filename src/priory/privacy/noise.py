@@ -77,7 +77,10 @@ class Noise(ABC):
 
     def in_counts(self, noisy: Integers) -> Integers | Floats:
         """Noisy answers in counts: whole numbers where the step is 1."""
-        return noisy if self.step == 1 else noisy * float(self.step)
+        if self.step == 1:
+            return noisy
+        counts: Floats = noisy * float(self.step)
+        return counts
 
     def add(self, values: Integers) -> Integers:
         """Noisy `values`, in lattice steps, with randomness from the operating system."""
@@ -210,7 +213,7 @@ class RoundedGaussian(Noise):
 
     @property
     def _steps(self) -> Fraction:
-        return self.scale * 2**self.bits
+        return self.scale / self.step
 
     def _draws(self, size: int) -> Integers:
         return drawing.rounded_gaussian(self._steps, size)

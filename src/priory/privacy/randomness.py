@@ -85,14 +85,17 @@ def opendp_measurement(kind: str, scale: Fraction) -> Callable[[list[int]], Any]
     import opendp.prelude as dp
 
     dp.enable_features("contrib")
-    vectors: Any = dp.vector_domain(dp.atom_domain(T="i64"))
+    vectors = dp.vector_domain(dp.atom_domain(T="i64"))
+    measurement: Callable[[list[int]], Any]
     if kind == Laplace.kind:
-        return dp.m.make_laplace(vectors, dp.l1_distance(T="i64"), scale=float(scale))
-    if kind == Gaussian.kind:
-        return dp.m.make_gaussian(vectors, dp.l2_distance(T="i64"), scale=float(scale))
-    # Before 0.16 its zCDP form was permute-and-flip at the other one's price.
-    measures = {NoisyMax.kind: dp.zero_concentrated_divergence, PermuteAndFlip.kind: dp.max_divergence}
-    return dp.m.make_noisy_max(vectors, dp.linf_distance(T="i64"), measures[kind](), scale=float(scale))
+        measurement = dp.m.make_laplace(vectors, dp.l1_distance(T="i64"), scale=float(scale))
+    elif kind == Gaussian.kind:
+        measurement = dp.m.make_gaussian(vectors, dp.l2_distance(T="i64"), scale=float(scale))
+    else:
+        # Before 0.16 its zCDP form was permute-and-flip at the other one's price.
+        measures = {NoisyMax.kind: dp.zero_concentrated_divergence, PermuteAndFlip.kind: dp.max_divergence}
+        measurement = dp.m.make_noisy_max(vectors, dp.linf_distance(T="i64"), measures[kind](), scale=float(scale))
+    return measurement
 
 
 SOURCES: dict[str, Callable[[], Randomness]] = {source.name: source for source in (OperatingSystem, OpenDP)}
