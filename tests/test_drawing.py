@@ -1,5 +1,6 @@
 """Draws and the decisions they are made of: exact at every scale and size, also where floats cannot tell."""
 
+import itertools
 import math
 import random
 from collections.abc import Callable
@@ -128,11 +129,32 @@ def test_a_coin_that_must_fall_right_needs_no_further_bits() -> None:
 
 
 def test_uniform_numbers_reject_the_bits_that_would_favour_small_ones() -> None:
-    drawn = iter([b"\xff", b"\xfe"])
-    # 255 is the largest multiple of three that a byte holds, so only 0 … 254 may be used.
-    assert uniforms.below(3, lambda _: next(drawn)) == 254 % 3
-    assert uniforms.below(2**63, words_as_bits([2**64 - 1])) == 2**63 - 1
-    assert uniforms.below(1, bytes) == 0
+    # 2⁶⁴ is 1 more than a multiple of three, so that the word 0 would make 0 too likely.
+    three = np.array([3])
+    assert uniforms.below(three, words_as_bits([0, 5])).tolist() == [2]
+    assert uniforms.below(three, words_as_bits([2**64 - 1])).tolist() == [(2**64 - 1) % 3]
+    assert uniforms.below(np.array([2**62]), words_as_bits([2**64 - 1])).tolist() == [2**62 - 1]
+    assert uniforms.below(np.array([1]), words_as_bits([0])).tolist() == [0]
+    assert uniforms.below(np.array([3, 1, 3]), words_as_bits([0, 0, 4, 7])).tolist() == [1, 0, 1]
+
+
+def test_a_number_at_the_end_of_an_interval_is_settled_by_further_bits() -> None:
+    # Thirds: the first end begins with the word 0x5555…, and only the digits after it tell the side.
+    third = 0x5555555555555555
+    ends = [1, 2, 3]
+    for further, expected in [(third - 1, 0), (third + 1, 1)]:
+        assert uniforms.intervals(ends, 1, words_as_bits([third, further])).tolist() == [expected]
+    assert uniforms.intervals(ends, 2, words_as_bits([0, 2**64 - 1, 0, 2**64 - 1])).tolist() == [0, 2]
+    # An end that the first word says exactly; the empty interval between two equal ends is never met.
+    assert uniforms.intervals([1, 1, 2], 3, words_as_bits([2**63 - 1, 2**63, 2**63 + 1, 0, 0])).tolist() == [0, 2, 2]
+
+
+@given(st.lists(st.integers(0, 2**70), min_size=1, max_size=8), st.integers(0, 2**64 - 1))
+def test_intervals_are_those_of_whole_numbers(sizes: list[int], word: int) -> None:
+    ends = list(itertools.accumulate([1, *sizes]))
+    [found] = uniforms.intervals(ends, 1, lambda _: word.to_bytes(8, "little"))
+    whole = int.from_bytes(word.to_bytes(8, "big") * 40, "big")
+    assert found == sum(whole * ends[-1] >= end << (64 * 40) for end in ends)
 
 
 # Magnitudes.

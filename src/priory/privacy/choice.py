@@ -9,7 +9,6 @@ Both ways of picking need nothing but fair coins, and are exact (`priory.privacy
   and a candidate of it uniformly; accept with probability w_i·2^k_i, or propose anew. It takes about two proposals.
 """
 
-import bisect
 import itertools
 import math
 import os
@@ -26,12 +25,14 @@ from priory.privacy.budget import Budget, Currency
 from priory.privacy.drawing import check_floats
 from priory.privacy.noise import Integers, divided_up
 from priory.privacy.prices import bounded_range_within, price_of_bounded_range, price_of_pure, pure_within
-from priory.privacy.uniforms import Bits, below, coins
+from priory.privacy.uniforms import Bits, below, coins, intervals
 
 ChoiceKind = Literal["noisy-max", "permute-and-flip"]
 
 # Candidates whose weight is below 2^−256 share the last level: they are proposed almost never.
 _LEVELS = 256
+# So many coins are flipped at once.
+_MOST_AT_ONCE = 2**20
 
 
 @dataclass(frozen=True)
@@ -86,17 +87,19 @@ class NoisyMax(Choice):
         # A warning about an overflow would depend on private scores; infinity is right here.
         with np.errstate(over="ignore"):
             levels = np.minimum(behind / per_level, _LEVELS).astype(np.int64)
-        sizes = [size << (_LEVELS - level) for level, size in enumerate(np.bincount(levels).tolist())]
-        ends = list(itertools.accumulate(sizes))
+        sizes = np.bincount(levels)
+        ends = list(itertools.accumulate(size << (_LEVELS - level) for level, size in enumerate(sizes.tolist())))
         members: dict[int, NDArray[np.int64]] = {}
         picked: list[int] = []
-        while len(picked) < draws:
-            level = bisect.bisect_right(ends, below(ends[-1], bits))
-            if level not in members:
-                members[level] = np.flatnonzero(levels == level)
-            proposed = members[level][below(members[level].size, bits)]
-            if _coins(behind[[proposed]], self.scale, bits, level=level)[0]:
-                picked.append(int(proposed))
+        while missing := draws - len(picked):
+            proposed_levels = intervals(ends, min(missing, _MOST_AT_ONCE), bits)
+            proposed = below(sizes[proposed_levels], bits)
+            for level in np.unique(proposed_levels).tolist():
+                if level not in members:
+                    members[level] = np.flatnonzero(levels == level)
+                is_here = proposed_levels == level
+                proposed[is_here] = members[level][proposed[is_here]]
+            picked += proposed[_coins(behind[proposed], self.scale, bits, proposed_levels)].tolist()
         return picked
 
 
@@ -111,8 +114,16 @@ class PermuteAndFlip(Choice):
 
     def _picks(self, scores: Integers, draws: int, bits: Bits) -> list[int]:
         behind = scores.max() - scores
-        accepted = [np.flatnonzero(_coins(behind, self.scale, bits)) for _ in range(draws)]
-        return [int(places[below(places.size, bits)]) for places in accepted]
+        at_once = max(1, _MOST_AT_ONCE // scores.size)
+        picked: list[int] = []
+        while missing := draws - len(picked):
+            count = min(missing, at_once)
+            is_accepted = _coins(np.tile(behind, count), self.scale, bits).reshape(count, scores.size)
+            # The first one accepted is a uniformly random one of them.
+            numbers = np.cumsum(is_accepted, axis=1, dtype=np.int64)
+            chosen = below(numbers[:, -1], bits)
+            picked += (numbers > chosen[:, None]).argmax(axis=1).tolist()
+        return picked
 
 
 def choice_within(share: Budget, sensitivity: Fraction, kind: ChoiceKind | None = None) -> Choice:
@@ -130,9 +141,9 @@ def choice_within(share: Budget, sensitivity: Fraction, kind: ChoiceKind | None 
     return PermuteAndFlip(divided_up(2 * sensitivity, pure_within(share.amount, share.currency)))
 
 
-def _coins(behind: Integers, scale: Fraction, bits: Bits, level: int = 0) -> NDArray[np.bool_]:
+def _coins(behind: Integers, scale: Fraction, bits: Bits, levels: NDArray[np.int64] | None = None) -> NDArray[np.bool_]:
     """Independent coins that are true with probability exp(−behind/scale)·2^level, exactly."""
     # A warning about an overflow would depend on private scores; infinity is right here.
     with np.errstate(over="ignore"):
         exponents = behind / float(scale)
-    return coins(exponents, lambda i: int(behind[i]) / scale, bits, level=level)
+    return coins(exponents, lambda i: int(behind[i]) / scale, bits, levels=levels)

@@ -79,8 +79,7 @@ class Noise(ABC):
         """Noisy answers in counts: whole numbers where the step is 1."""
         if self.step == 1:
             return noisy
-        counts: Floats = noisy * float(self.step)
-        return counts
+        return (noisy * float(self.step)).astype(np.float64)
 
     def add(self, values: Integers) -> Integers:
         """Noisy `values`, in lattice steps, with randomness from the operating system."""

@@ -6,11 +6,12 @@ could be, U gets further digits and the boundary is worked out in decimals, both
 that of a comparison of real numbers; floats only decide how long it takes to find.
 """
 
+import bisect
 import decimal
 import math
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from fractions import Fraction
 
@@ -76,18 +77,43 @@ def words(size: int, bits: Bits) -> Words:
     return np.frombuffer(bits(8 * size), dtype="<u8")
 
 
-def below(limit: int, bits: Bits = os.urandom) -> int:
-    """An exactly uniform whole number from 0 to `limit` − 1."""
-    size = (limit.bit_length() + 7) // 8
-    # Numbers from the largest multiple of `limit` on would favour small remainders: they are drawn again.
-    most = 256**size - 256**size % limit
-    while (drawn := int.from_bytes(bits(size), "little")) >= most:
-        pass
-    return drawn % limit
+def below(limits: NDArray[np.int64], bits: Bits = os.urandom) -> NDArray[np.int64]:
+    """Exactly uniform whole numbers, each from 0 to its limit − 1."""
+    most = limits.astype(np.uint64)
+    drawn = words(most.size, bits)
+    # 2⁶⁴ is no multiple of the limit: the remainder's words would favour small numbers, and are drawn again.
+    spare = (np.uint64(0) - most) % most
+    numbers = (drawn % most).astype(np.int64)
+    again = np.flatnonzero(drawn < spare)
+    if again.size:
+        numbers[again] = below(limits[again], bits)
+    return numbers
+
+
+def intervals(ends: Sequence[int], size: int, bits: Bits = os.urandom) -> NDArray[np.int64]:
+    """In which of the intervals from 0 that end at `ends` uniform numbers below the last end lie."""
+    drawn, whole = words(size, bits), ends[-1]
+    heads = np.array([min((end << WORD) // whole, 2**WORD - 1) for end in ends], dtype=np.uint64)
+    found = np.searchsorted(heads, drawn, side="right")
+    # A number that begins with the digits of an end can lie on either side of it.
+    for i in np.flatnonzero(drawn == heads[np.maximum(found - 1, 0)]):
+        number = Uniform(int(drawn[i]), WORD, bits)
+        while True:
+            low, high = (bound * whole for bound in number.bounds())
+            places = bisect.bisect_right(ends, low), bisect.bisect_left(ends, high)
+            if places[0] == places[1]:
+                found[i] = places[0]
+                break
+            number.extend()
+    return found.astype(np.int64)
 
 
 def coins(
-    exponents: NDArray[np.float64], exact: Callable[[int], Fraction], bits: Bits = os.urandom, *, level: int = 0
+    exponents: NDArray[np.float64],
+    exact: Callable[[int], Fraction],
+    bits: Bits = os.urandom,
+    *,
+    levels: NDArray[np.int64] | None = None,
 ) -> NDArray[np.bool_]:
     """Independent coins that are true with probability exp(−exponent)·2^level, which is at most 1.
 
@@ -95,15 +121,15 @@ def coins(
         exponents: in floats; so nearly right that the chances are wrong by less than 2⁻⁴⁰.
         exact: the exact exponent of coin i.
         bits: `bits(n)` gives n random bytes.
-        level: by how many powers of two the chances are raised.
+        levels: by how many powers of two each chance is raised; 0 by default.
     """
     drawn = words(exponents.size, bits)
     numbers = drawn * 2.0**-WORD
     with np.errstate(over="ignore", under="ignore"):
-        chances = np.exp(level * math.log(2) - exponents)
+        chances = np.exp((0 if levels is None else levels * math.log(2)) - exponents)
     fallen: NDArray[np.bool_] = numbers < chances
     for i in np.flatnonzero(np.abs(numbers - chances) < _DOUBT):
-        exponent = exact(int(i))
+        exponent, level = exact(int(i)), 0 if levels is None else int(levels[i])
         # A chance of 1 needs no digits of its own; no number of them would be enough.
         is_certain = exponent == 0 and level == 0
         fallen[i] = is_certain or Uniform(int(drawn[i]), WORD, bits).is_below(exponential(exponent, level))
