@@ -6,6 +6,7 @@ from priory.audit.accountant import accountant
 from priory.audit.attack import end_to_end
 from priory.audit.canaries import canaries
 from priory.audit.findings import QUICK, WHOLE, Finding, Test
+from priory.audit.killed_fits import killed_fits
 from priory.audit.kills import killed_ledgers
 from priory.audit.numbers import bad_numbers
 from priory.audit.primitives import planted_bugs, primitives
@@ -26,6 +27,7 @@ TESTS: tuple[Test, ...] = (
     end_to_end,
     canaries,
     killed_ledgers,
+    killed_fits,
     accountant,
     forks,
     bad_numbers,

@@ -38,6 +38,7 @@ class Effort:
         neighbours: pairs for each mechanism that is replayed.
         fits: on each side, for each mechanism end to end.
         plans: runs of the ledger that are killed.
+        kills: fits of the command line that are killed.
         scales: how many scales of each sampler are tested.
         categories: of the widest table of one column.
     """
@@ -49,6 +50,7 @@ class Effort:
     neighbours: int
     fits: int
     plans: int
+    kills: int
     scales: int
     categories: int
 
@@ -61,6 +63,7 @@ WHOLE = Effort(
     neighbours=200,
     fits=2_000,
     plans=1_000,
+    kills=300,
     scales=7,
     categories=1_000_000,
 )
@@ -72,6 +75,7 @@ QUICK = Effort(
     neighbours=12,
     fits=40,
     plans=40,
+    kills=6,
     scales=2,
     categories=2_000,
 )
