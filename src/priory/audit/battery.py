@@ -1,37 +1,102 @@
-"""Battery: every test of the audit, in order."""
+"""Battery: every test of the audit, in order, in two processes."""
 
-from collections.abc import Iterator
+import multiprocessing
+import os
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import replace
+from functools import partial
 
 from priory.audit.accountant import accountant
-from priory.audit.attack import end_to_end
+from priory.audit.attack import attacked
+from priory.audit.bugs import BUGS, caught
 from priory.audit.canaries import canaries
-from priory.audit.findings import QUICK, WHOLE, Finding, Test
+from priory.audit.findings import QUICK, WHOLE, Effort, Finding, Test
 from priory.audit.kills import killed_ledgers
 from priory.audit.numbers import bad_numbers
-from priory.audit.primitives import planted_bugs, primitives
+from priory.audit.prices import prices
+from priory.audit.primitives import primitives
 from priory.audit.public import public_data
-from priory.audit.replay import planted_mechanisms, replayed
+from priory.audit.replay import replayed
 from priory.audit.samplers import exactness, forks, selection_law, support
+from priory.audit.settings import SETTINGS, replayed_setting
+from priory.mechanisms.registry import MECHANISMS
 
+# Tests of one thing each, so that two processes have as much to do as each other and an error stops only one.
 TESTS: tuple[Test, ...] = (
     exactness,
     selection_law,
     support,
+    prices,
     primitives,
-    planted_bugs,
-    replayed,
-    public_data,
-    planted_mechanisms,
-    end_to_end,
+    *(partial(replayed, name) for name in MECHANISMS),
+    *(partial(public_data, name) for name, entry in MECHANISMS.items() if entry.upon is not None),
+    *(partial(replayed_setting, name) for name in SETTINGS),
+    *(partial(caught, name) for name in BUGS),
+    *(partial(attacked, name) for name in MECHANISMS),
     canaries,
     killed_ledgers,
     accountant,
     forks,
     bad_numbers,
 )
+PROCESSES = 2
+# A test whose process dies is tried once more: the other one may have been the cause.
+ATTEMPTS = 2
 
 
-def run_battery(*, quick: bool = False) -> Iterator[Finding]:
-    """Every finding, as it comes; `quick` takes a minute or two instead of most of an hour."""
-    for test in TESTS:
-        yield from test(QUICK if quick else WHOLE)
+def run_battery(*, quick: bool = False, processes: int = PROCESSES) -> Iterator[Finding]:
+    """Every finding, in order, as it comes; `quick` takes about a minute instead of most of an hour."""
+    effort = QUICK if quick else WHOLE
+    if min(processes, os.cpu_count() or 1) < 2:
+        for test in TESTS:
+            yield from findings_of(test, effort)
+        return
+    yield from _in_processes(TESTS, effort, processes)
+
+
+def name_of(test: Test) -> str:
+    """What a test is called."""
+    if isinstance(test, partial):
+        return f"{test.func.__name__}: {', '.join(map(str, test.args))}"
+    return test.__name__
+
+
+def findings_of(test: Test, effort: Effort) -> list[Finding]:
+    """What a test finds, with the seconds each took; an error is a finding that failed, and later tests go on."""
+    findings: list[Finding] = []
+    start = time.monotonic()
+    try:
+        for finding in test(effort):
+            now = time.monotonic()
+            findings.append(replace(finding, seconds=now - start))
+            start = now
+    except Exception as error:  # noqa: BLE001 - whatever it is, the rest of the battery is still to be run
+        findings.append(_failed(test, f"it raised {type(error).__name__}", time.monotonic() - start))
+    return findings
+
+
+def _failed(test: Test, figure: str, seconds: float = 0.0) -> Finding:
+    return Finding(name_of(test), figure, "no error", passed=False, seconds=seconds)
+
+
+def _in_processes(tests: Sequence[Test], effort: Effort, processes: int) -> Iterator[Finding]:
+    """The same in several processes; a pool that breaks is replaced by a new one for what is left."""
+    attempts = 0
+    while tests:
+        # Not forked: the numerical libraries have threads, which a fork would stop in the middle.
+        with ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn")) as pool:
+            futures = [pool.submit(findings_of, test, effort) for test in tests]
+            done = 0
+            try:
+                for findings in map(Future.result, futures):
+                    yield from findings
+                    done, attempts = done + 1, 0
+            except BrokenProcessPool:
+                attempts += 1
+        if done < len(tests) and attempts == ATTEMPTS:
+            yield _failed(tests[done], "its process died")
+            done, attempts = done + 1, 0
+        tests = tests[done:]

@@ -13,12 +13,14 @@ class Finding:
         figure: what was measured.
         limit: what it had to be.
         passed: whether it was.
+        seconds: how long it took.
     """
 
     test: str
     figure: str
     limit: str
     passed: bool
+    seconds: float = 0.0
 
     @property
     def verdict(self) -> str:
@@ -36,7 +38,9 @@ class Effort:
         picks: the same for a selection, which cannot be drawn at once.
         least_share: a lower bound below this part of the claim means that the audit is blind.
         neighbours: pairs for each mechanism that is replayed.
+        settings: the same for each setting other than the defaults.
         fits: on each side, for each mechanism end to end.
+        least_loss: a lower bound end to end below this part of the claim, for what only adds noise, means the same.
         plans: runs of the ledger that are killed.
         scales: how many scales of each sampler are tested.
         categories: of the widest table of one column.
@@ -47,7 +51,9 @@ class Effort:
     picks: int
     least_share: float
     neighbours: int
+    settings: int
     fits: int
+    least_loss: float
     plans: int
     scales: int
     categories: int
@@ -59,7 +65,9 @@ WHOLE = Effort(
     picks=200_000,
     least_share=0.75,
     neighbours=200,
+    settings=100,
     fits=2_000,
+    least_loss=0.5,
     plans=1_000,
     scales=6,
     categories=1_000_000,
@@ -69,8 +77,10 @@ QUICK = Effort(
     trials=60_000,
     picks=8_000,
     least_share=0.5,
-    neighbours=12,
+    neighbours=48,
+    settings=48,
     fits=40,
+    least_loss=0.0,
     plans=40,
     scales=2,
     categories=2_000,
