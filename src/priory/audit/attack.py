@@ -40,8 +40,8 @@ from priory.queries.sensitivity import Relation
 DELTA = Fraction(1, 100)
 AMOUNTS = {"pure": "1", "zcdp": "1/2", "gaussian": "1"}
 DOMAIN = Domain.of({"a": 2, "b": 2})
-# Fits with which the worst pair is looked for.
-PILOT = 12
+# One fit in so many is spent on each pair of neighbours, to find the worst of them.
+PILOT = 100
 # Values of ε that are tried, in parts of the claim, and up to which multiple of it.
 GRID, REACH = 40, 1.5
 # Losses are sums of floats.
@@ -89,7 +89,7 @@ def attacked(name: str, effort: Effort) -> Iterator[Finding]:
 
 
 def _attacked(name: str, mechanism: Mechanism, currency: Currency, effort: Effort) -> Finding:
-    budget, sources = worst_pair(mechanism, currency)
+    budget, sources = worst_pair(mechanism, currency, max(1, effort.fits // PILOT))
     both = [
         [loss_of(mechanism, budget, here, there) for _ in range(effort.fits)]
         for here, there in (sources, sources[::-1])
@@ -115,12 +115,12 @@ def claimed(budget: Budget, delta: Fraction) -> float:
     return float(budget.amount if budget.is_pure else epsilon_at(budget.amount, delta))
 
 
-def worst_pair(mechanism: Mechanism, currency: Currency) -> tuple[Budget, tuple[Codes, Codes]]:
+def worst_pair(mechanism: Mechanism, currency: Currency, fits: int) -> tuple[Budget, tuple[Codes, Codes]]:
     """The pair of neighbours on which a few fits lose most, of tables so small that one row is much."""
 
     def mean_loss(pair: tuple[Budget, tuple[Codes, Codes]]) -> float:
         budget, (one, other) = pair
-        return sum(loss_of(mechanism, budget, one, other).value for _ in range(PILOT))
+        return sum(loss_of(mechanism, budget, one, other).value for _ in range(fits))
 
     return max(_pairs(currency), key=mean_loss)
 

@@ -275,7 +275,7 @@ BUGS: dict[str, Bug] = {
     ),
     "rounds from the exact number of rows in MWEM": Bug(_all_planted((MWEM, "run", _rounds_by_rows)), _replay("mwem")),
     "the sensitivity of a dependence halved": Bug(
-        _all_planted((Dependence, "sensitivity", _halved)), _replay("privbayes")
+        _all_planted((Dependence, "sensitivity", _halved)), _replay_setting("privbayes, families of any size")
     ),
     "a largest cell that ignores max_rows": Bug(
         _all_planted((LargestCell, "sensitivity", _of_one_row)), _replay_setting("best mixture, floor")

@@ -18,6 +18,7 @@ from priory.mechanisms.multiplicative_weights import MultiplicativeWeights
 from priory.mechanisms.mwem import MWEM
 from priory.mechanisms.pmw_pub import PMWPub
 from priory.mechanisms.prior_update import PriorUpdate
+from priory.mechanisms.privbayes import PrivBayes
 from priory.mechanisms.registry import Mechanism
 from priory.model.bases import PublicRows
 from priory.privacy.budget import Budget
@@ -216,6 +217,7 @@ def _mechanisms() -> Iterator[tuple[str, Setting]]:
         yield f"hdmm, {kind}", Setting(_always(HDMM(Workload.of(_pairs_of_attributes()), kind=kind)))
     yield "hdmm, ranges", Setting(_always(HDMM(ranges)))
     yield "mwem, negative entries", Setting(_always(MWEM(everything, MultiplicativeWeights(), rounds=4)))
+    yield "privbayes, families of any size", Setting(_always(PrivBayes(usefulness=0.001)))
     yield "dualquery, three rounds of two", Setting(
         _always(DualQuery(Workload.of(_pairs_of_attributes()), rounds=4, samples=2))
     )

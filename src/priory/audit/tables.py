@@ -167,7 +167,7 @@ _NEWCOMER, _LEAVER = "newcomer", "leaver"
 
 def _with(rows: list[Row], person: list[Row], rng: Rng) -> tuple[list[Row], str]:
     """The rows with those of one more person, and where these are: the order of a table says nothing about anybody."""
-    way = ("first", "last", "scattered", "all shuffled")[rng.integers(4)]
+    way = ("first", "last", "scattered", "all shuffled", "all shuffled")[rng.integers(5)]
     if way == "first":
         return [*person, *rows], way
     joined = [*rows, *person]
