@@ -70,7 +70,7 @@ class Guarded(Rows):
     """Rows that only the curator may count."""
 
     def count(self, cliques: Sequence[Clique]) -> list[Factor]:
-        assert sys._getframe(1).f_code.co_qualname == "Curator._truths"
+        assert sys._getframe(1).f_code.co_qualname == "Truths.of"
         return super().count(cliques)
 
 

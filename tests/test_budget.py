@@ -44,7 +44,7 @@ def test_a_number_with_endless_zeros_is_refused_at_once(number: str | Decimal) -
 
 def test_a_part_of_an_approximate_budget_is_a_rho() -> None:
     budget = Budget.approximate(1, 1e-9)
-    assert budget.currency is Currency.APPROXIMATE
+    assert budget.currency is Currency.ZCDP
     assert budget.part("1/2") == Budget.zcdp(budget.amount / 2)
 
 
@@ -73,7 +73,7 @@ def test_records_per_person_are_a_whole_number(max_rows: Any) -> None:
 def test_options_decide_the_currency() -> None:
     assert Budget.of(epsilon=1).currency is Currency.PURE
     assert Budget.of(epsilon=1, delta=0).currency is Currency.PURE
-    assert Budget.of(epsilon=1, delta=1e-9).currency is Currency.APPROXIMATE
+    assert Budget.of(epsilon=1, delta=1e-9).currency is Currency.ZCDP
     assert Budget.of(rho=0.5).currency is Currency.ZCDP
     with pytest.raises(OptionError, match="either"):
         Budget.of(rho=0.5, epsilon=1)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from priory.errors import OptionError
 from priory.privacy import choice as choices
-from priory.privacy.budget import Budget
+from priory.privacy.budget import Budget, Currency
 from priory.privacy.choice import Choice, ChoiceKind, NoisyMax, PermuteAndFlip, choice_within
 from priory.privacy.noise import Bits
 from priory.queries.parts import Numbers
@@ -46,7 +46,7 @@ def p_value(counts: Numbers, law: Numbers) -> float:
 def test_the_pick_bought_costs_no_more_than_the_share_and_hardly_less(amount: Fraction, sensitivity: Fraction) -> None:
     for budget in (Budget.pure(amount), Budget.zcdp(amount)):
         choice = choice_within(budget, sensitivity)
-        cost = choice.cost(sensitivity, is_pure=budget.is_pure)
+        cost = choice.cost(sensitivity, budget.currency)
         assert amount * (1 - Fraction(1, 10**12)) <= cost <= amount
         assert isinstance(choice, PermuteAndFlip if budget.is_pure else NoisyMax)
 
@@ -59,7 +59,7 @@ def test_either_kind_of_pick_can_be_bought_in_either_currency(
     for budget in (Budget.pure(amount), Budget.zcdp(amount)):
         choice = choice_within(budget, sensitivity, kind)
         assert choice.kind == kind
-        cost = choice.cost(sensitivity, is_pure=budget.is_pure)
+        cost = choice.cost(sensitivity, budget.currency)
         assert amount * (1 - Fraction(1, 10**12)) <= cost <= amount
 
 
@@ -70,9 +70,9 @@ def test_an_unknown_kind_of_pick_is_refused() -> None:
 
 def test_permute_and_flip_is_charged_four_times_noisy_max_in_zcdp() -> None:
     one = Fraction(1)
-    assert NoisyMax(Fraction(2)).cost(one, is_pure=False) == Fraction(1, 8)
-    assert PermuteAndFlip(Fraction(2)).cost(one, is_pure=False) == Fraction(1, 2)
-    assert NoisyMax(Fraction(2)).cost(one, is_pure=True) == PermuteAndFlip(Fraction(2)).cost(one, is_pure=True) == 1
+    assert NoisyMax(Fraction(2)).cost(one, Currency.ZCDP) == Fraction(1, 8)
+    assert PermuteAndFlip(Fraction(2)).cost(one, Currency.ZCDP) == Fraction(1, 2)
+    assert NoisyMax(Fraction(2)).cost(one, Currency.PURE) == PermuteAndFlip(Fraction(2)).cost(one, Currency.PURE) == 1
 
 
 @pytest.mark.statistical

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from priory.errors import OptionError
 from priory.privacy import noise as noises
-from priory.privacy.budget import Budget
+from priory.privacy.budget import Budget, Currency
 from priory.privacy.noise import Gaussian, Integers, Laplace, Noise, noise_within
 from priory.queries.parts import Numbers
 from priory.queries.sensitivity import Sensitivity
@@ -50,7 +50,7 @@ def test_the_noise_bought_costs_no_more_than_the_share_and_hardly_less(
         (Budget.zcdp(amount), "gaussian"),
     ]:
         noise = noise_within(budget, sensitivity, kind)  # type: ignore[arg-type]
-        cost = noise.cost(sensitivity, is_pure=budget.is_pure)
+        cost = noise.cost(sensitivity, budget.currency)
         assert cost is not None
         assert amount * (1 - Fraction(1, 10**12)) <= cost <= amount
         assert Fraction(float(noise.scale)) == noise.scale
@@ -59,7 +59,7 @@ def test_the_noise_bought_costs_no_more_than_the_share_and_hardly_less(
 def test_a_pure_budget_cannot_pay_for_gaussian_noise() -> None:
     with pytest.raises(OptionError, match="Gaussian"):
         noise_within(Budget.pure(1), Sensitivity(Fraction(1), Fraction(1)), "gaussian")
-    assert Gaussian(Fraction(1)).cost(Sensitivity(Fraction(1), Fraction(1)), is_pure=True) is None
+    assert Gaussian(Fraction(1)).cost(Sensitivity(Fraction(1), Fraction(1)), Currency.PURE) is None
 
 
 def test_a_budget_too_small_for_any_noise_is_refused() -> None:
@@ -72,7 +72,7 @@ def test_an_answer_nobody_can_move_is_free_and_exact() -> None:
     nothing = Sensitivity(Fraction(0), Fraction(0))
     for budget in (Budget.pure(1), Budget.zcdp(1)):
         noise = noise_within(budget, nothing)
-        assert noise.cost(nothing, is_pure=budget.is_pure) == 0
+        assert noise.cost(nothing, budget.currency) == 0
         assert noise.add(np.array([41, 42])).tolist() == [41, 42]
         assert noise.variance == 0
 
@@ -185,7 +185,7 @@ def _draw_large(_: int) -> bytes:
 def test_our_costs_are_those_of_opendp(scale: int, sensitivity: int) -> None:
     size = Sensitivity(Fraction(sensitivity), Fraction(sensitivity**2))
     laplace, gaussian = Laplace(Fraction(scale)), Gaussian(Fraction(scale))
-    assert float(laplace.cost(size, is_pure=True)) == pytest.approx(noises._opendp("laplace", scale).map(sensitivity))  # type: ignore[attr-defined]
-    rho = gaussian.cost(size, is_pure=False)
+    assert float(laplace.cost(size, Currency.PURE)) == pytest.approx(noises._opendp("laplace", scale).map(sensitivity))  # type: ignore[attr-defined]
+    rho = gaussian.cost(size, Currency.ZCDP)
     assert rho is not None
     assert float(rho) == pytest.approx(noises._opendp("gaussian", scale).map(sensitivity))  # type: ignore[attr-defined]

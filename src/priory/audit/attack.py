@@ -23,17 +23,17 @@ from priory.audit.findings import Effort, Finding
 from priory.audit.laws import Array, log_chances, log_masses
 from priory.audit.primitives import CONFIDENCE, clopper_pearson
 from priory.audit.replay import recorded
-from priory.audit.tables import budget_of, currencies
+from priory.audit.tables import budget_of
+from priory.data.source import ROW_LIMIT
 from priory.domain import Clique, Domain
 from priory.factor import Factor
 from priory.mechanisms.registry import MECHANISMS, Mechanism
-from priory.privacy.accounting import epsilon_at
 from priory.privacy.budget import Budget, Currency
 from priory.privacy.choice import Choice
 from priory.privacy.curator import Curator
 from priory.privacy.ledger import Ledger
 from priory.privacy.noise import Integers, Noise
-from priory.privacy.randomness import Asked, Replay
+from priory.privacy.randomness import KINDS, Asked, Replay
 from priory.queries.sensitivity import Relation
 
 # Events of about this probability may be missed by an (ε, δ) promise; the attack allows for it.
@@ -54,6 +54,7 @@ class Codes:
 
     domain: Domain
     rows: Integers
+    row_limit: int = ROW_LIMIT
 
     def count(self, cliques: Sequence[Clique]) -> list[Factor]:
         """Counts of the rows."""
@@ -83,7 +84,7 @@ class Loss:
 def attacked(name: str, effort: Effort) -> Iterator[Finding]:
     """Attack whole fits of a mechanism in every currency that it can spend."""
     entry = MECHANISMS[name]
-    for currency in currencies():
+    for currency in Currency:
         if currency is not Currency.PURE or entry.is_pure:
             yield _attacked(name, entry.build(DOMAIN), currency, effort)
 
@@ -112,7 +113,7 @@ def _attacked(name: str, mechanism: Mechanism, currency: Currency, effort: Effor
 
 def claimed(budget: Budget, delta: Fraction) -> float:
     """The ε that a budget promises at `delta`."""
-    return float(budget.amount if budget.is_pure else epsilon_at(budget.amount, delta))
+    return float(budget.amount if budget.is_pure else budget.epsilon_at(delta))
 
 
 def worst_pair(mechanism: Mechanism, currency: Currency, fits: int) -> tuple[Budget, tuple[Codes, Codes]]:
@@ -164,6 +165,9 @@ class Forced:
         truths: the true answers or scores behind each answer.
     """
 
+    name = "forced"
+    kinds = KINDS
+
     def __init__(self, asked: Sequence[Asked]) -> None:
         self.truths: list[Integers] = []
         self._asked = asked
@@ -198,7 +202,8 @@ def _log_ratio(asked: Asked, other: Integers, chances: dict[tuple[Choice, bytes]
     if isinstance(request, Choice):
         here, there = (_chances(request, scores, chances)[result] for scores in (asked.truth, other))
         return float(here - there)
-    return float((log_masses(request, result - asked.truth) - log_masses(request, result - other)).sum())
+    here, there = (log_masses(request, result - request.on_lattice(truth)) for truth in (asked.truth, other))
+    return float((here - there).sum())
 
 
 def _chances(choice: Choice, scores: Integers, known: dict[tuple[Choice, bytes], Array]) -> Array:

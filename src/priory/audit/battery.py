@@ -1,5 +1,6 @@
 """Battery: every test of the audit, in order, in two processes."""
 
+import contextlib
 import multiprocessing
 import os
 import time
@@ -20,13 +21,14 @@ from priory.audit.prices import prices
 from priory.audit.primitives import primitives
 from priory.audit.public import public_data
 from priory.audit.replay import replayed
-from priory.audit.samplers import exactness, forks, selection_law, support
+from priory.audit.samplers import exactness, forks, planted_bias, selection_law, support
 from priory.audit.settings import SETTINGS, replayed_setting
 from priory.mechanisms.registry import MECHANISMS
 
 # Tests of one thing each, so that two processes have as much to do as each other and an error stops only one.
 TESTS: tuple[Test, ...] = (
     exactness,
+    planted_bias,
     selection_law,
     support,
     prices,
@@ -43,6 +45,7 @@ TESTS: tuple[Test, ...] = (
     bad_numbers,
 )
 PROCESSES = 2
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 # A test whose process dies is tried once more: the other one may have been the cause.
 ATTEMPTS = 2
 
@@ -82,12 +85,27 @@ def _failed(test: Test, figure: str, seconds: float = 0.0) -> Finding:
     return Finding(name_of(test), figure, "no error", passed=False, seconds=seconds)
 
 
+@contextlib.contextmanager
+def _one_thread_each() -> Iterator[None]:
+    """Processes that start meanwhile use one thread for linear algebra: more would wait for each other."""
+    before = {name: os.environ.get(name) for name in THREADS}
+    os.environ.update(dict.fromkeys(THREADS, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name)
+            if value is not None:
+                os.environ[name] = value
+
+
 def _in_processes(tests: Sequence[Test], effort: Effort, processes: int) -> Iterator[Finding]:
     """The same in several processes; a pool that breaks is replaced by a new one for what is left."""
     attempts = 0
     while tests:
         # Not forked: the numerical libraries have threads, which a fork would stop in the middle.
-        with ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn")) as pool:
+        context = multiprocessing.get_context("spawn")
+        with _one_thread_each(), ProcessPoolExecutor(processes, mp_context=context) as pool:
             futures = [pool.submit(findings_of, test, effort) for test in tests]
             done = 0
             try:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from priory.audit import prices as prices_module
 from priory.audit.findings import Effort, Finding
-from priory.audit.planted import PLANTED
+from priory.audit.planted import PLANTED, exact_rows
 from priory.audit.prices import prices
 from priory.audit.primitives import audited_choice, audited_noise, claim_of
 from priory.audit.replay import complaints_about
@@ -154,9 +154,8 @@ def _at_the_other_price(right: Callable[..., Any]) -> Callable[..., Any]:
 def _of_one_row(right: Callable[..., Fraction]) -> Callable[..., Fraction]:
     """A sensitivity that takes every person for one of a single row."""
 
-    def sensitivity(self: object, *arguments: Any) -> Fraction:  # noqa: ANN401 - queries, if any, and neighbours
-        *queries, neighbours = arguments
-        return right(self, *queries, replace(neighbours, max_rows=1))
+    def sensitivity(*arguments: Any) -> Fraction:  # noqa: ANN401 - whatever the right one takes
+        return right(*(replace(a, max_rows=1) if isinstance(a, scores_module.Neighbours) else a for a in arguments))
 
     return sensitivity
 
@@ -175,10 +174,6 @@ def _never_without_rows(right: Callable[..., Fraction]) -> Callable[..., Fractio
     return change
 
 
-def _exact_rows(curator: Curator) -> int:
-    return int(curator._source.count([()])[0].values)  # noqa: SLF001 - this is the bug
-
-
 @dataclass(frozen=True, eq=False)
 class _Exact:
     """A count that says the true number of rows."""
@@ -192,14 +187,14 @@ class _Exact:
 
 def _counted_exactly(right: Callable[..., Any]) -> Callable[..., Any]:
     def counted(curator: Curator, *arguments: Any) -> Any:  # noqa: ANN401 - as the right one
-        return _Exact(right(curator, *arguments), max(1.0, float(_exact_rows(curator))))
+        return _Exact(right(curator, *arguments), max(1.0, float(exact_rows(curator))))
 
     return counted
 
 
 def _rounds_by_rows(right: Callable[..., Any]) -> Callable[..., Any]:
     def run(self: MWEM, curator: Curator, budget: Budget) -> Any:  # noqa: ANN401 - as the right one
-        return right(replace(self, rounds=1 + _exact_rows(curator).bit_length()), curator, budget)
+        return right(replace(self, rounds=1 + exact_rows(curator).bit_length()), curator, budget)
 
     return run
 

@@ -33,7 +33,7 @@ class Effort:
     """How hard the battery tries.
 
     Attributes:
-        draws: for each test of a sampler's distribution.
+        draws: at most for each test of a sampler's distribution; no more than its power takes.
         trials: on each side of a pair of neighbours, for one primitive.
         picks: the same for a selection, which cannot be drawn at once.
         least_share: a lower bound below this part of the claim means that the audit is blind.
@@ -60,7 +60,7 @@ class Effort:
 
 
 WHOLE = Effort(
-    draws=1_000_000,
+    draws=40_000_000,
     trials=200_000,
     picks=200_000,
     least_share=0.75,
@@ -69,7 +69,7 @@ WHOLE = Effort(
     fits=2_000,
     least_loss=0.5,
     plans=1_000,
-    scales=6,
+    scales=7,
     categories=1_000_000,
 )
 QUICK = Effort(

@@ -22,14 +22,24 @@ MOST_NODES = 500
 
 
 def log_masses(noise: Noise, k: Integers) -> Array:
-    """log P(noise = k), up to a constant."""
+    """log P(noise = k), up to a constant; k is in steps of the noise's lattice."""
     size = np.abs(k).astype(np.float64)
     scale = float(noise.scale)
     if noise.kind == "laplace":
         return np.asarray(-size / scale)
     if noise.kind == "gaussian":
         return np.asarray(-((size / scale) ** 2) / 2)
+    if noise.kind == "rounded-gaussian":
+        return _rounded_masses(size, scale / float(noise.step))
     raise ValueError(f"the audit has no law for {noise.kind} noise")
+
+
+def _rounded_masses(size: Array, scale: float) -> Array:
+    """log(Φ(−(|k| − ½)/s) − Φ(−(|k| + ½)/s)): both in logarithms, for far out their difference is no double."""
+    from scipy.special import log_ndtr
+
+    near, far = log_ndtr((0.5 - size) / scale), log_ndtr((-0.5 - size) / scale)
+    return np.asarray(near + np.log(-np.expm1(far - near)))
 
 
 def log_chances(choice: Choice, scores: Integers) -> Array:
@@ -77,9 +87,10 @@ class Pair:
     @classmethod
     def of_noise(cls, noise: Noise, gap: int) -> "Pair":
         """One answer of two neighbours that differ by `gap`, over all outcomes that matter."""
-        reach = math.ceil(40 * float(noise.scale)) + 40 + abs(gap)
+        steps = round(gap / noise.step)
+        reach = math.ceil(40 * float(noise.scale / noise.step)) + 40 + abs(steps)
         k = np.arange(-reach, reach + 1)
-        logs = log_masses(noise, k), log_masses(noise, k - gap)
+        logs = log_masses(noise, k), log_masses(noise, k - steps)
         return cls(*(law - np.logaddexp.reduce(law) for law in logs))
 
     def epsilon(self) -> float:
@@ -100,7 +111,7 @@ class Pair:
 
     def amount(self, currency: Currency) -> float:
         """The least that a charge for this pair can be, in `currency`."""
-        return {"pure": self.epsilon, "gaussian": self.mu_squared}.get(currency.value, self.rho)()
+        return {Currency.PURE: self.epsilon, Currency.ZCDP: self.rho, Currency.GAUSSIAN: self.mu_squared}[currency]()
 
 
 def _rho(one: Array, other: Array) -> float:
@@ -140,23 +151,23 @@ def choice_price(kind: str, epsilon: float, currency: Currency) -> float:
     if currency is Currency.PURE:
         return epsilon
     if kind == "noisy-max":
-        return _mu_squared(epsilon / 2) if currency.value == "gaussian" else epsilon**2 / 8
-    return _mu_squared(epsilon) if currency.value == "gaussian" else epsilon**2 / 2
+        return _mu_squared(epsilon / 2) if currency is Currency.GAUSSIAN else epsilon**2 / 8
+    return _mu_squared(epsilon) if currency is Currency.GAUSSIAN else epsilon**2 / 2
 
 
 def _laplace_price(epsilons: Array, currency: Currency) -> float:
     """One cell after the other: each is ε-DP for its own ε."""
     if currency is Currency.PURE:
         return float(epsilons.sum())
-    if currency.value == "gaussian":
+    if currency is Currency.GAUSSIAN:
         return sum(_mu_squared(float(epsilon)) for epsilon in epsilons.ravel())
     return float((epsilons**2).sum()) / 2
 
 
 def _gaussian_price(kind: str, squares: float, currency: Currency) -> float:
-    if currency is Currency.PURE or (currency.value == "gaussian" and kind == "gaussian"):
+    if currency is Currency.PURE or (currency is Currency.GAUSSIAN and kind == "gaussian"):
         return math.inf
-    return squares if currency.value == "gaussian" else squares / 2
+    return squares if currency is Currency.GAUSSIAN else squares / 2
 
 
 def _mu_squared(epsilon: float) -> float:

@@ -7,8 +7,8 @@ import numpy as np
 
 from priory.audit.findings import Effort, Finding
 from priory.audit.laws import Pair
-from priory.audit.tables import budget_of, currencies
-from priory.privacy.budget import Budget
+from priory.audit.tables import budget_of
+from priory.privacy.budget import Budget, Currency
 from priory.privacy.choice import ChoiceKind, choice_within
 from priory.privacy.noise import Integers, noise_within
 from priory.queries.sensitivity import Relation, Sensitivity
@@ -23,7 +23,7 @@ SEED = 7
 
 def prices(effort: Effort) -> Iterator[Finding]:  # noqa: ARG001
     """The exact divergence of each primitive in each currency, over what it is charged: never above 1."""
-    for currency in currencies():
+    for currency in Currency:
         budgets = [budget_of(currency, amount, Relation.ADD_REMOVE, 1) for amount in AMOUNTS]
         for kind in KINDS:
             share = max(_choice_share(budget, kind) for budget in budgets)

@@ -129,21 +129,16 @@ def columns(rows: Sequence[Row]) -> dict[str, list[Cell]]:
 
 def _settings(count: int, rng: Rng) -> Iterator[tuple[str, Budget]]:
     """Kinds of table and budgets: all combinations in a random order, again and again."""
-    every = list(itertools.product(Neighbours.bases, Relation, (1, 3), currencies()))
+    every = list(itertools.product(Neighbours.bases, Relation, (1, 3), Currency))
     order = [every[i] for i in rng.permutation(len(every))]
     for i, (base, relation, max_rows, currency) in enumerate(itertools.islice(itertools.cycle(order), count)):
         amount = ("1/10", "1", "3")[(i + i // len(every)) % 3]
         yield base, budget_of(currency, amount, relation, max_rows)
 
 
-def currencies() -> list[Currency]:
-    """The currencies in which amounts add up."""
-    return [Currency.PURE, Currency.ZCDP]
-
-
 def budget_of(currency: Currency, amount: str, relation: Relation, max_rows: int) -> Budget:
     """A budget of so much of a currency."""
-    made = Budget.pure if currency is Currency.PURE else Budget.zcdp
+    made = {Currency.PURE: Budget.pure, Currency.ZCDP: Budget.zcdp, Currency.GAUSSIAN: Budget.gaussian}[currency]
     return made(amount, relation=relation, max_rows=max_rows)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from priory.data.files import OpenTable, connect, container_errors, open_file, open_relation
 from priory.data.frames import position
 from priory.data.memory import MemorySource
-from priory.data.source import Source, checked_cliques
+from priory.data.source import ROW_LIMIT, Source, checked_cliques
 from priory.data.sql import bounded, encoding, literal
 from priory.errors import DataError, OptionError
 from priory.factor import Factor
@@ -41,11 +41,13 @@ class DuckDBSource:
         domain: the attributes and their sizes.
         connection: the private database with the table.
         folder: where it may write; removed with the source.
+        row_limit: how many rows are declared.
     """
 
     domain: Domain
     connection: DuckDBPyConnection
     folder: str
+    row_limit: int = ROW_LIMIT
 
     def close(self) -> None:
         """Forget the records and remove the folder; also done when the source is no longer used."""

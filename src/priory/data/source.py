@@ -9,6 +9,8 @@ from priory.factor import Factor
 
 # 1 GiB of counts. A marginal larger than this is mostly noise at any budget worth having.
 MOST_CELLS = 2**27
+# How many rows a source declares by default. Answers are worked out with room for as many.
+ROW_LIMIT = 2**32
 
 
 class Source(Protocol):
@@ -17,6 +19,13 @@ class Source(Protocol):
     @property
     def domain(self) -> Domain:
         """The attributes and their sizes; public, for it comes from the schema."""
+
+    @property
+    def row_limit(self) -> int:
+        """A number of rows, declared and public, that the table is not said to exceed; by default 2^32.
+
+        Where it does, answers are cut off, and what is promised holds.
+        """
 
     def count(self, cliques: Sequence[Clique]) -> list[Factor]:
         """How many records fall into each cell, as integers, for each clique in the order of its attributes.

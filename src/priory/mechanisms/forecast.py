@@ -148,6 +148,10 @@ class _Repeated:
     def domain(self) -> Domain:
         return self.inner.domain
 
+    @property
+    def row_limit(self) -> int:
+        return self.inner.row_limit
+
     def count(self, cliques: Sequence[Clique]) -> list[Factor]:
         return [Factor(found.domain, found.values * self.times) for found in self.inner.count(cliques)]
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from priory.privacy.accounting import epsilon_at
-from priory.privacy.budget import Budget, short
+from priory.privacy.budget import Budget, rounded_up
 from priory.queries.sensitivity import Relation
 
 PRIORS = (0.01, 0.1, 0.5)
@@ -111,21 +111,25 @@ def _rows(budget: Budget) -> str:
 def _failure(delta: Fraction) -> list[str]:
     if delta == 0:
         return ["This always holds."]
-    return [f"This holds but for a chance of at most {short(delta)} (1 in {float(1 / delta):,.0f}) that it does not."]
+    return [
+        f"This holds but for a chance of at most {rounded_up(delta)} (1 in {float(1 / delta):,.0f}) that it does not."
+    ]
 
 
 def _rho_lines(budget: Budget) -> list[str]:
     if budget.is_pure:
         return []
-    pairs = (f"ε = {short(epsilon_at(budget.amount, delta))} at δ = {short(delta)}" for delta in DELTAS_FOR_RHO)
+    pairs = (
+        f"ε = {rounded_up(epsilon_at(budget.amount, delta))} at δ = {rounded_up(delta)}" for delta in DELTAS_FOR_RHO
+    )
     return [f"The same promise at other δ: {', '.join(pairs)}."]
 
 
 def _doubled(budget: Budget) -> str:
     if budget.is_pure:
-        return f"ε = {short(2 * budget.amount)}"
+        return f"ε = {rounded_up(2 * budget.amount)}"
     _, delta = _guarantee(budget)
-    return f"ε = {short(epsilon_at(2 * budget.amount, delta))} at δ = {short(delta)}"
+    return f"ε = {rounded_up(epsilon_at(2 * budget.amount, delta))} at δ = {rounded_up(delta)}"
 
 
 def _percent(probability: float) -> str:

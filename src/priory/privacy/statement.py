@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from fractions import Fraction
 
-from priory.privacy.budget import Budget, short
+from priory.privacy.budget import Budget, rounded_up
 from priory.privacy.ledger import Reservation
 from priory.queries.sensitivity import Relation
 
@@ -11,6 +11,9 @@ KEPT = {
     "file": "what was spent is kept in a ledger on disk",
     "memory": "no ledger on disk: other releases of the same data are not counted here",
 }
+
+# What version 0.1 wrote does not say which of the two it was.
+UNKNOWN_RANDOMNESS = "opendp or priory"
 
 
 @dataclass(frozen=True)
@@ -24,8 +27,10 @@ class Statement:
         unit: who is protected, in words.
         dataset: the declared name of the data set.
         ledger: whether a book on disk keeps what was spent ("file") or the run kept its own ("memory").
-        is_private: False if the randomness was not the operating system's.
+        is_private: False if the randomness was a test's.
         version: of priory.
+        randomness: who drew the noise: "priory", "opendp", or what a file says.
+        randomness_version: of the library that drew it.
     """
 
     mechanism: str
@@ -36,9 +41,13 @@ class Statement:
     ledger: str
     is_private: bool
     version: str
+    randomness: str = UNKNOWN_RANDOMNESS
+    randomness_version: str = ""
 
     @classmethod
-    def of(cls, reservation: Reservation, mechanism: str, *, is_private: bool) -> "Statement":
+    def of(
+        cls, reservation: Reservation, mechanism: str, *, is_private: bool, randomness: str = "priory"
+    ) -> "Statement":
         """The statement of a run that is paid by `reservation`, as far as it has come."""
         from importlib.metadata import version
 
@@ -52,6 +61,8 @@ class Statement:
             ledger="memory" if ledger.path is None else "file",
             is_private=is_private,
             version=version("priory"),
+            randomness=randomness,
+            randomness_version=version(randomness) if is_private else "",
         )
 
     @property
@@ -62,10 +73,11 @@ class Statement:
         return (
             *stamp,
             f"promise: {self.budget}",
-            f"spent: {self.budget.currency.letter} = {short(self.spent)}",
+            f"spent: {self.budget.currency.letter} = {rounded_up(self.spent)}",
             f"neighbours: tables that differ in {self.unit}, {self.budget.relation}",
             f"number of rows: {total}",
             f"mechanism: {self.mechanism}, priory {self.version}",
+            f"noise: drawn by {self.randomness} {self.randomness_version}".rstrip(),
             f"data set: {self.dataset}; {KEPT[self.ledger]}",
         )
 

@@ -91,7 +91,12 @@ def _statement(statements: Sequence[Statement]) -> Statement:
         ledger="file" if all(statement.ledger == "file" for statement in statements) else "memory",
         is_private=all(statement.is_private for statement in statements),
         version=first.version,
+        randomness=" and ".join(dict.fromkeys(_drawn_by(statement) for statement in statements)),
     )
+
+
+def _drawn_by(statement: Statement) -> str:
+    return f"{statement.randomness} {statement.randomness_version}".rstrip()
 
 
 def _total(amounts: Sequence[tuple[Budget, Fraction]]) -> Fraction:
@@ -111,4 +116,4 @@ def _added(budgets: Sequence[Budget]) -> Budget:
     if not deltas:
         return Budget(Currency.ZCDP, amount, first.relation, first.max_rows)
     delta = min(deltas)
-    return Budget(Currency.APPROXIMATE, amount, first.relation, first.max_rows, epsilon_at(amount, delta), delta)
+    return Budget(Currency.ZCDP, amount, first.relation, first.max_rows, epsilon_at(amount, delta), delta)

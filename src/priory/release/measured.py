@@ -104,6 +104,7 @@ def declared_release(
         ledger="memory",
         is_private=True,
         version=version("priory"),
+        randomness="whoever measured",
     )
     base = uniform(schema.domain, schema)
     model = estimate(evidence(measurements), schema.domain, base=base, total=total, stop=stop)
