@@ -20,7 +20,8 @@ from priory.audit.primitives import audited_choice, audited_noise, claim_of
 from priory.audit.replay import complaints_about
 from priory.audit.settings import complaints_about_setting
 from priory.audit.tables import Neighbours
-from priory.data import opening
+from priory.data import opening, spelling
+from priory.data.cells import Cells, is_null
 from priory.mechanisms import privbayes
 from priory.mechanisms.mwem import MWEM
 from priory.mechanisms.registry import MECHANISMS, Mechanism
@@ -142,6 +143,16 @@ def _by_place_in_the_file(right: Callable[..., NDArray[np.bool_]]) -> Callable[.
     return kept_records
 
 
+def _as_written(right: object) -> Callable[..., list[str | None]]:  # noqa: ARG001
+    """Persons are told apart by how they are written."""
+
+    def person_texts(cells: Cells) -> list[str | None]:
+        values = cells.values if cells.index is None else cells.values[cells.index]
+        return [None if is_null(value) else str(value) for value in values.tolist()]
+
+    return person_texts
+
+
 def _at_the_other_price(right: Callable[..., Any]) -> Callable[..., Any]:
     def choice_within(share: Budget, sensitivity: Fraction, kind: Any = None) -> Any:  # noqa: ANN401 - as the right one
         if kind != "permute-and-flip":
@@ -245,6 +256,9 @@ BUGS: dict[str, Bug] = {
     ),
     "rows of a person by their place in the file": Bug(
         _opened_anew((opening, "kept_records", _by_place_in_the_file)), _replay("independent")
+    ),
+    "a person in two spellings as two persons": Bug(
+        _opened_anew((spelling, "person_texts", _as_written)), _replay("independent")
     ),
     "permute-and-flip at the exponential mechanism's zCDP price": Bug(
         _all_planted(

@@ -157,7 +157,9 @@ def _pair(base: str, rows: list[Row], budget: Budget, rng: Rng, number: int) -> 
     return Neighbours(f"{base}: one more, {way}", tuple(rows), tuple(other), budget, bool(number % 2))
 
 
-_NEWCOMER, _LEAVER = "newcomer", "leaver"
+# Persons who are numbers, as two tables of two programs would write them.
+_NEWCOMER, _LEAVER = "1000", "1001"
+SPELLINGS = ("{}", "{}.0", " {}", "{}.00", "0{}", "{} ")
 
 
 def _with(rows: list[Row], person: list[Row], rng: Rng) -> tuple[list[Row], str]:
@@ -178,11 +180,13 @@ def _with(rows: list[Row], person: list[Row], rng: Rng) -> tuple[list[Row], str]
 def _newcomer(base: str, rng: Rng, max_rows: int, number: int) -> list[Row]:
     """One row, or more rows than may count: ordinary ones, odd ones, or copies of one that is unlike all others."""
     if base == "lone":
-        return [(_NEWCOMER, *UNLIKE)] * (1 if max_rows == 1 else max_rows + 1)
+        return [(spelled(_NEWCOMER, rng), *UNLIKE) for _ in range(1 if max_rows == 1 else 2 * max_rows)]
     rows = _person(_NEWCOMER, rng, max_rows)
     if number % 3:
         rows[0] = (_NEWCOMER, *ODD_ROWS[number % len(ODD_ROWS)])
-    return [rows[0]] * len(rows) if number % 4 == 0 else rows
+    if number % 4 == 0:
+        rows = [rows[0]] * len(rows)
+    return [(spelled(_NEWCOMER, rng), *row[1:]) for row in rows]
 
 
 def _person(name: str, rng: Rng, max_rows: int) -> list[Row]:
@@ -203,11 +207,16 @@ def _base(kind: str, rng: Rng, *, people: bool) -> list[Row]:
 
 
 def _names(count: int, rng: Rng, *, people: bool) -> list[Cell]:
-    """Who each row is about: with people, up to eight rows each, between those of others, and some about nobody."""
+    """Who each row is about: with people, about four rows each, between those of others, and some about nobody."""
     if not people:
         return [f"p{i}" for i in range(count)]
     persons = rng.integers(max(count // 4, 1), size=count)
-    return [None if rng.random() < 0.05 else f"p{person}" for person in persons]
+    return [None if rng.random() < 0.05 else spelled(str(person), rng) for person in persons]
+
+
+def spelled(person: str, rng: Rng) -> str:
+    """One of the ways to write the number of a person."""
+    return SPELLINGS[rng.integers(len(SPELLINGS))].format(person)
 
 
 def _row(name: Cell, rng: Rng) -> Row:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import shutil
 import tempfile
 import weakref
@@ -15,7 +16,8 @@ from priory.data.files import OpenTable, connect, container_errors, open_file, o
 from priory.data.frames import position
 from priory.data.memory import MemorySource
 from priory.data.source import ROW_LIMIT, Source, checked_cliques
-from priory.data.sql import bounded, encoding, literal
+from priory.data.spelling import FUNCTIONS
+from priory.data.sql import bounded, encoding, literal, person_cell
 from priory.errors import DataError, OptionError
 from priory.factor import Factor
 
@@ -120,15 +122,16 @@ def _make_codes(
         found = open_file(connection, data, wanted)
         query = _query(found, schema, rule, wanted)
         with container_errors(data):
-            connection.execute(f"CREATE TABLE codes AS {query}")
+            _keep_codes(connection, query, found, schema, rule)
         return
     # A relation lives in its owner's database, where we leave nothing: its codes come over in a file of our own.
-    view, file = "priory_rows", literal(str(folder / "codes.parquet"))
-    query = _query(open_relation(data, view), schema, rule, wanted)
+    view, file = f"priory_{secrets.token_hex(8)}", folder / "codes.parquet"
+    found = open_relation(data, view)
+    query = _query(found, schema, rule, wanted)
     with container_errors("the relation"):
-        data.query(view, f"COPY ({query}) TO {file} (FORMAT parquet)")
-        connection.execute(f"CREATE TABLE codes AS FROM read_parquet({file})")
-    (folder / "codes.parquet").unlink()
+        data.query(view, f"COPY ({query}) TO {literal(str(file))} (FORMAT parquet)")
+        _keep_codes(connection, f"FROM read_parquet({literal(str(file))})", found, schema, rule)
+    file.unlink()
 
 
 def _query(found: OpenTable, schema: Schema, rule: PersonRule | None, wanted: Sequence[str]) -> str:
@@ -138,10 +141,27 @@ def _query(found: OpenTable, schema: Schema, rule: PersonRule | None, wanted: Se
         raise DataError("its first line does not name this column, nor most others; is it a header?", column=missing[0])
     for name in missing:
         position(list(found.cells), name)
-    query = encoding(schema.modelled, found.cells, found.table, rule.column if rule else None)
+    return encoding(schema.modelled, found.cells, found.table, rule.column if rule else None)
+
+
+def _keep_codes(
+    connection: DuckDBPyConnection, query: str, found: OpenTable, schema: Schema, rule: PersonRule | None
+) -> None:
+    """Store what `query` gives, in our own database; with a rule, the records of each person that count."""
     if rule is None:
-        return query
-    return bounded(query, [f"c{i}" for i in range(len(schema.modelled))], rule.max_rows, rule.key)
+        connection.execute(f"CREATE TABLE codes AS {query}")
+        return
+    kind = person_cell(found.cells[rule.column])[0]
+    sql_type, spell = FUNCTIONS[kind]
+    connection.create_function("person_text", spell, [sql_type], "VARCHAR")  # type: ignore[list-item, arg-type]
+    try:
+        names = [f"c{i}" for i in range(len(schema.modelled))]
+        spelled = f"SELECT {', '.join(names)}, person_text(person) AS person FROM ({query})"
+        connection.execute(
+            f"CREATE TABLE codes AS {bounded(spelled, names, rule.max_rows)}", {"key": rule.key.hex()}
+        )
+    finally:
+        connection.remove_function("person_text")
 
 
 def _bytes_of_codes(connection: DuckDBPyConnection) -> int:

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import cast
 
 from priory.data.columns import Unmodelled
-from priory.data.persons import PersonRule, kept_records, person_texts
+from priory.data.persons import PersonRule, kept_records
 from priory.data.schema import Schema
 from priory.data.source import Source
 from priory.domain import Domain
@@ -63,6 +63,7 @@ def _open_frame(data: object, schema: Schema, rule: PersonRule | None) -> Source
     from priory.data.codec import encode
     from priory.data.frames import cells_of
     from priory.data.memory import MemorySource
+    from priory.data.spelling import person_texts
 
     wanted = [column.name for column in schema.modelled] + ([rule.column] if rule else [])
     cells = cells_of(data, wanted)
