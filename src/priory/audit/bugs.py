@@ -20,7 +20,7 @@ from priory.audit.primitives import audited_choice, audited_noise, claim_of
 from priory.audit.replay import complaints_about
 from priory.audit.settings import complaints_about_setting
 from priory.audit.tables import Neighbours
-from priory.data import opening, spelling
+from priory.data import duckdb, opening, spelling
 from priory.data.cells import Cells, is_null
 from priory.mechanisms import privbayes
 from priory.mechanisms.mwem import MWEM
@@ -129,6 +129,19 @@ def _first_in_the_file(right: object) -> Callable[..., NDArray[np.bool_]]:  # no
         return kept
 
     return kept_records
+
+
+def _first_in_the_query(right: object) -> Callable[..., str]:  # noqa: ARG001
+    """The same in the query that DuckDB runs."""
+
+    def bounded(query: str, names: Sequence[str], max_rows: int) -> str:
+        # A parameter that is given has to be used.
+        known = f"SELECT * FROM ({query}) WHERE person IS NOT NULL AND CAST($key AS VARCHAR) IS NOT NULL"
+        placed = f"SELECT *, row_number() OVER () AS place FROM ({known})"
+        order = f"row_number() OVER (PARTITION BY person ORDER BY place) <= {int(max_rows)}"
+        return f"SELECT {', '.join(names)} FROM ({placed}) QUALIFY {order}"
+
+    return bounded
 
 
 def _by_place_in_the_file(right: Callable[..., NDArray[np.bool_]]) -> Callable[..., NDArray[np.bool_]]:
@@ -251,10 +264,13 @@ BUGS: dict[str, Bug] = {
     "a noise scale rounded down": Bug(
         _all_planted((curator_module, "noise_within", _scale_rounded_down)), _replay("independent")
     ),
-    "the first rows of a person in the file": Bug(
+    "the first rows of a person in a frame": Bug(
         _opened_anew((opening, "kept_records", _first_in_the_file)), _replay("independent")
     ),
-    "rows of a person by their place in the file": Bug(
+    "the first rows of a person in a file that DuckDB reads": Bug(
+        _opened_anew((duckdb, "bounded", _first_in_the_query)), _replay("independent")
+    ),
+    "rows of a person by their places in a frame": Bug(
         _opened_anew((opening, "kept_records", _by_place_in_the_file)), _replay("independent")
     ),
     "a person in two spellings as two persons": Bug(

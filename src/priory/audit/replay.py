@@ -15,7 +15,7 @@ import numpy as np
 
 from priory.audit.findings import Effort, Finding
 from priory.audit.laws import price
-from priory.audit.tables import SCHEMA, Neighbours, neighbours, strangers
+from priory.audit.tables import SCHEMA, Neighbours, crowds, neighbours, strangers
 from priory.data.source import Source
 from priory.domain import Domain
 from priory.mechanisms.registry import MECHANISMS, Mechanism
@@ -69,8 +69,8 @@ def complaints_about(build: Callable[[Domain], Mechanism], count: int) -> Iterat
 
 
 def pairs(count: int) -> Iterator[Neighbours]:
-    """Strangers, which cost little and tell at once, then `count` neighbours."""
-    return itertools.chain(strangers(strange(count), SEED), neighbours(count, SEED))
+    """Strangers and crowds, which are few and tell at once, then `count` neighbours."""
+    return itertools.chain(strangers(strange(count), SEED), crowds(SEED), neighbours(count, SEED))
 
 
 def strange(count: int) -> int:

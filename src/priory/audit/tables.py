@@ -104,13 +104,29 @@ def strangers(count: int, seed: int) -> Iterator[Neighbours]:
     never paid for shows at once.
     """
     rng = np.random.default_rng(seed)
-    for i, (_, budget) in enumerate(_settings(count, rng)):
+    for i, (_, budget) in enumerate(_settings(count, rng, amounts=("20",))):
         sizes = [int(rng.integers(0, 4)), int(rng.integers(150, 400))]
         if budget.relation is Relation.REPLACE_ONE and budget.max_rows == 1:
             sizes = sizes[1:] * 2
         one, other = (tuple(_row(f"p{j}", rng) for j in range(size)) for size in sizes)
         lone = tuple(("p", *USUAL) for _ in one) if i % 2 else one
         yield Neighbours("strangers", lone, other, budget, in_memory=True, are_strangers=True)
+
+
+def crowds(seed: int) -> Iterator[Neighbours]:
+    """Persons with twice as many different rows as count, and one more: first, or with all rows in another order.
+
+    Which rows of a person count must not depend on where they are, nor on anybody else.
+    """
+    rng = np.random.default_rng(seed)
+    rows = [_row(spelled(str(person), rng), rng) for _ in range(6) for person in range(12)]
+    newcomer = [(spelled(_NEWCOMER, rng), *UNLIKE) for _ in range(6)]
+    shuffled = [[*newcomer, *rows][i] for i in rng.permutation(len(rows) + len(newcomer))]
+    for (way, other), in_memory in itertools.product(
+        {"first": [*newcomer, *rows], "all shuffled": shuffled}.items(), (True, False)
+    ):
+        budget = Budget.zcdp("1", max_rows=3)
+        yield Neighbours(f"crowd: one more, {way}", tuple(rows), tuple(other), budget, in_memory)
 
 
 def write(rows: Sequence[Row], path: Path) -> Path:
@@ -127,12 +143,14 @@ def columns(rows: Sequence[Row]) -> dict[str, list[Cell]]:
     return {name: [row[i] for row in rows] for i, name in enumerate(HEADER)}
 
 
-def _settings(count: int, rng: Rng) -> Iterator[tuple[str, Budget]]:
+def _settings(
+    count: int, rng: Rng, amounts: Sequence[str] = ("1/10", "1", "3")
+) -> Iterator[tuple[str, Budget]]:
     """Kinds of table and budgets: all combinations in a random order, again and again."""
     every = list(itertools.product(Neighbours.bases, Relation, (1, 3), Currency))
     order = [every[i] for i in rng.permutation(len(every))]
     for i, (base, relation, max_rows, currency) in enumerate(itertools.islice(itertools.cycle(order), count)):
-        amount = ("1/10", "1", "3")[(i + i // len(every)) % 3]
+        amount = amounts[(i + i // len(every)) % len(amounts)]
         yield base, budget_of(currency, amount, relation, max_rows)
 
 
