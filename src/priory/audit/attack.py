@@ -6,11 +6,12 @@ logarithm of its likelihood ratio: what the best attacker goes by. Losses of man
 
 - by frequencies: how often the loss reaches a threshold on either side, at 99.9 % confidence [Clopper & Pearson 1934];
 - by likelihoods: δ(ε) is the mean of max(0, 1 − e^(ε − loss)), a number from 0 to 1, and so at least what Hoeffding's
-  inequality [Hoeffding 1963] leaves of the sample's mean at 99.9 % confidence; with δ = 0 the largest loss is the bound.
+  inequality [Hoeffding 1963] leaves of the sample's mean at 99.9 % confidence; for δ = 0 it is the largest loss.
 
 The second trusts that what is drawn follows the law that it should: a wrong sampler shows in the tests of samplers.
 """
 
+import contextlib
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -142,11 +143,8 @@ def loss_of(mechanism: Mechanism, budget: Budget, one: Codes, other: Codes) -> L
     """Run on `one` and work out how much likelier the transcript is there than on `other`."""
     asked = recorded(mechanism, budget, one, Replay()).asked
     forced = Forced(asked)
-    with Ledger.in_memory(budget).reserve(budget, "audit") as reservation:
-        try:
-            mechanism.run(Curator(reservation, other, randomness=forced), budget)
-        except _Enough:
-            pass
+    with Ledger.in_memory(budget).reserve(budget, "audit") as reservation, contextlib.suppress(_Enough):
+        mechanism.run(Curator(reservation, other, randomness=forced), budget)
     if len(forced.truths) != len(asked):
         raise AssertionError("the run on the neighbour took another path")
     chances: dict[tuple[Choice, bytes], Array] = {}
@@ -229,7 +227,7 @@ def likelihood_bound(losses: Array, delta: float, claim: float) -> float:
 def _least(mean: float, level: float) -> float:
     """The smallest m with KL(mean, m) ≤ level: the mean of numbers from 0 to 1 is at least this, but for e^(−n·level).
 
-    [Hoeffding 1963, Theorem 1], in its form before it is simplified.
+    This is Hoeffding's inequality as it stands before the relative entropy is bounded by a square.
     """
     low, high = 0.0, mean
     for _ in range(60):

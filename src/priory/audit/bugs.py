@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priory.audit import prices as prices_module
-from priory.audit.findings import Effort, Finding
+from priory.audit.findings import BUG_PREFIX, Effort, Finding
 from priory.audit.planted import PLANTED, exact_rows
 from priory.audit.prices import prices
 from priory.audit.primitives import audited_choice, audited_noise, claim_of
@@ -60,7 +60,7 @@ def caught(name: str, effort: Effort) -> Iterator[Finding]:
     """Run the tests that must notice a planted bug."""
     complaints = complaints_of(BUGS[name], effort)
     words = "; ".join(f"{test}: {complaint or 'nothing noticed'}" for test, complaint in complaints.items())
-    yield Finding(f"planted bug: {name}", words, "a complaint", all(complaints.values()))
+    yield Finding(f"{BUG_PREFIX}{name}", words, "a complaint", all(complaints.values()))
 
 
 def complaints_of(bug: Bug, effort: Effort) -> dict[str, str | None]:
@@ -148,9 +148,14 @@ def _by_place_in_the_file(right: Callable[..., NDArray[np.bool_]]) -> Callable[.
     """The keyed hash is of the record's line rather than of the record."""
 
     def kept_records(
-        persons: Sequence[str | None], codes: Sequence[object], max_rows: int, key: bytes
+        persons: Sequence[str | None],
+        codes: object,  # noqa: ARG001
+        max_rows: int,
+        key: bytes,
     ) -> NDArray[np.bool_]:
-        lines = [int.from_bytes(hashlib.sha256(key + bytes([i % 256, i // 256])).digest()[:4]) for i in range(len(persons))]
+        lines = [
+            int.from_bytes(hashlib.sha256(key + bytes([i % 256, i // 256])).digest()[:4]) for i in range(len(persons))
+        ]
         return right(persons, [np.array(lines, dtype=np.int64)], max_rows, key)
 
     return kept_records

@@ -3,6 +3,9 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+# How the names of tests begin that look for a bug put in on purpose.
+BUG_PREFIX = "planted bug: "
+
 
 @dataclass(frozen=True)
 class Finding:

@@ -15,16 +15,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priory.audit.findings import Effort, Finding
+from priory.audit.tables import budget_of
 from priory.data.source import ROW_LIMIT
 from priory.domain import Clique, Domain
 from priory.factor import Factor
-from priory.privacy.budget import Budget
+from priory.privacy.budget import Budget, Currency
 from priory.privacy.choice import Choice, NoisyMax, PermuteAndFlip
 from priory.privacy.curator import Curator
 from priory.privacy.ledger import Ledger
-from priory.privacy.noise import Gaussian, Integers, Laplace, Noise
+from priory.privacy.noise import Integers, Noise
 from priory.privacy.randomness import KINDS
 from priory.queries.query import Query
+from priory.queries.sensitivity import Relation
 
 CONFIDENCE = 0.999
 CANDIDATES = 20
@@ -77,11 +79,11 @@ class Repeated:
 
 def primitives(effort: Effort) -> Iterator[Finding]:
     """Laplace, Gaussian and selection as they are: below the claim, and not far below."""
-    for budget in (Budget.pure(1, relation="replace-one"), Budget.zcdp(Fraction(1, 2), relation="replace-one")):
+    names = {Currency.PURE: "Laplace, ε", Currency.ZCDP: "Gaussian, μ", Currency.GAUSSIAN: "rounded Gaussian, μ"}
+    for currency, name in names.items():
+        budget = budget_of(currency, "1/2" if currency is Currency.ZCDP else "1", Relation.REPLACE_ONE, 1)
         found = audited_noise(budget, effort.trials)
-        claim = claim_of(budget)
-        name = "Laplace, ε" if budget.is_pure else "Gaussian, μ"
-        yield _finding(f"primitive audit: {name}, {effort.trials:,} trials a side", found, claim, effort)
+        yield _finding(f"primitive audit: {name}, {effort.trials:,} trials a side", found, claim_of(budget), effort)
     for choice in (NoisyMax(Fraction(2)), PermuteAndFlip(Fraction(2))):
         found = audited_choice(choice, effort.picks)
         yield _finding(f"primitive audit: {choice.kind}, ε, {effort.picks:,} trials a side", found, 1.0, effort)
@@ -152,8 +154,11 @@ def clopper_pearson(high: NDArray[np.bool_], low: NDArray[np.bool_]) -> tuple[fl
 
 
 def claim_of(budget: Budget) -> float:
-    """ε, or the μ of continuous Gaussian noise at the same ρ."""
-    return float(budget.amount) if budget.is_pure else math.sqrt(2 * budget.amount)
+    """ε, or the μ of Gaussian noise at the same price."""
+    amount = float(budget.amount)
+    return {Currency.PURE: amount, Currency.ZCDP: math.sqrt(2 * amount), Currency.GAUSSIAN: math.sqrt(amount)}[
+        budget.currency
+    ]
 
 
 def _finding(test: str, found: float, claim: float, effort: Effort) -> Finding:

@@ -17,7 +17,6 @@ from priory.privacy.noise import Integers
 KINDS = ("larger", "smaller", "identical", "disjoint")
 
 
-
 def public_data(name: str, effort: Effort) -> Iterator[Finding]:
     """Replay from public rows that are many, few, the private ones themselves, and none of the private ones."""
     entry = MECHANISMS[name]

@@ -9,7 +9,6 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 
@@ -78,7 +77,7 @@ def strange(count: int) -> int:
     return max(2, count // 8)
 
 
-def replay_pair(mechanism: Mechanism, pair: Neighbours, folder: Path | None = None) -> str | None:  # noqa: ARG001
+def replay_pair(mechanism: Mechanism, pair: Neighbours) -> str | None:
     """What is wrong with a mechanism on one pair of tables, in public words; None if it replays."""
     one, other = pair.sources()
     try:

@@ -199,27 +199,34 @@ def _mechanisms() -> Iterator[tuple[str, Setting]]:
     everything = Workload.of([*_pairs_of_attributes(), *_signed()])
     ranges = Workload.of([Query.product(DOMAIN, {AGE: Prefix(), COLOUR: Identity()})])
     yield "pmw-pub, permute-and-flip", Setting(lambda rows: PMWPub(public=rows, choice="permute-and-flip", rounds=3))
-    yield "pmw-pub, average and unsupported", Setting(
-        lambda rows: PMWPub(public=rows, iterate="average", unsupported=True, rounds=2, reuse=False)
+    yield (
+        "pmw-pub, average and unsupported",
+        Setting(lambda rows: PMWPub(public=rows, iterate="average", unsupported=True, rounds=2, reuse=False)),
     )
     yield "best mixture, floor", Setting(lambda rows: BestMixture(public=rows), public="disjoint")
     yield "best mixture, exact", Setting(lambda rows: BestMixture(public=rows, kind="exact"), needs_total=True)
-    yield "prior-update, raking by groups", Setting(
-        lambda rows: PriorUpdate(public=rows, by=((), (SMOKER,)), way="raking")
+    yield (
+        "prior-update, raking by groups",
+        Setting(lambda rows: PriorUpdate(public=rows, by=((), (SMOKER,)), way="raking")),
     )
-    yield "prior-update, three levels of groups", Setting(
-        lambda rows: PriorUpdate(public=rows, by=((), (SMOKER,), (COLOUR,)))
+    yield (
+        "prior-update, three levels of groups",
+        Setting(lambda rows: PriorUpdate(public=rows, by=((), (SMOKER,), (COLOUR,)))),
     )
-    yield "prior-update, given groups", Setting(
-        lambda rows: PriorUpdate(public=rows, by=((SMOKER,),), groups=((0,), (2,)), workloads=(((COLOUR, AGE),),))
+    yield (
+        "prior-update, given groups",
+        Setting(
+            lambda rows: PriorUpdate(public=rows, by=((SMOKER,),), groups=((0,), (2,)), workloads=(((COLOUR, AGE),),))
+        ),
     )
     for kind in ("union", "equal", "marginals"):
         yield f"hdmm, {kind}", Setting(_always(HDMM(Workload.of(_pairs_of_attributes()), kind=kind)))
     yield "hdmm, ranges", Setting(_always(HDMM(ranges)))
     yield "mwem, negative entries", Setting(_always(MWEM(everything, MultiplicativeWeights(), rounds=4)))
     yield "privbayes, families of any size", Setting(_always(PrivBayes(usefulness=0.001)))
-    yield "dualquery, three rounds of two", Setting(
-        _always(DualQuery(Workload.of(_pairs_of_attributes()), rounds=4, samples=2))
+    yield (
+        "dualquery, three rounds of two",
+        Setting(_always(DualQuery(Workload.of(_pairs_of_attributes()), rounds=4, samples=2))),
     )
 
 

@@ -143,9 +143,7 @@ def columns(rows: Sequence[Row]) -> dict[str, list[Cell]]:
     return {name: [row[i] for row in rows] for i, name in enumerate(HEADER)}
 
 
-def _settings(
-    count: int, rng: Rng, amounts: Sequence[str] = ("1/10", "1", "3")
-) -> Iterator[tuple[str, Budget]]:
+def _settings(count: int, rng: Rng, amounts: Sequence[str] = ("1/10", "1", "3")) -> Iterator[tuple[str, Budget]]:
     """Kinds of table and budgets: all combinations in a random order, again and again."""
     every = list(itertools.product(Neighbours.bases, Relation, (1, 3), Currency))
     order = [every[i] for i in rng.permutation(len(every))]
