@@ -1,3 +1,4 @@
+import contextlib
 import math
 import os
 from collections.abc import Iterator
@@ -147,9 +148,9 @@ def test_a_planted_bug_is_caught_and_gone_afterwards(name: str) -> None:
 
 
 def test_what_is_planted_is_removed_again_whatever_happens() -> None:
-    right = Laplace.cost
-    with pytest.raises(ZeroDivisionError), planted(Laplace, "cost", lambda _: None):
-        assert Laplace.cost is None
+    right, wrong = Laplace.cost, object()
+    with contextlib.suppress(ZeroDivisionError), planted(Laplace, "cost", lambda _: wrong):
+        assert vars(Laplace)["cost"] is wrong
         raise ZeroDivisionError
     assert Laplace.cost is right
 
@@ -216,14 +217,14 @@ def test_the_loss_of_one_laplace_answer_is_the_step_of_its_density() -> None:
 
 @pytest.mark.parametrize("budget", [Budget.pure(1), Budget.gaussian("1/4")])
 def test_likelihood_ratios_have_mean_one_under_the_other_table(budget: Budget) -> None:
-    # E[exp(−loss)] = 1; with ε = 1 or μ = ½ its standard deviation is at most 1.05, so that 1,000 runs are within 0.2 of
-    # 1 but for a chance of about 10⁻⁸.
-    assert np.exp(-losses(budget, 1000)).mean() == pytest.approx(1, abs=0.2)
+    # E[exp(−loss)] = 1; with ε = 1 or μ = ½ its standard deviation is at most 1.05, so that 500 runs are within 0.3 of 1
+    # but for a chance below 10⁻⁸.
+    assert np.exp(-losses(budget, 500)).mean() == pytest.approx(1, abs=0.3)
 
 
 @pytest.mark.parametrize("budget", [Budget.pure(1), Budget.gaussian(1)])
 def test_bounds_are_below_the_claim_and_not_far_below(budget: Budget) -> None:
-    one, other = losses(budget, 600), losses(budget, 600, WITHOUT, WITH_ROW)
+    one, other = losses(budget, 400), losses(budget, 400, WITHOUT, WITH_ROW)
     delta = Fraction(0) if budget.is_pure else Fraction(1, 100)
     claim = claimed(budget, delta)
     assert claim / 2 <= likelihood_bound(one, float(delta), claim) <= claim * (1 + 1e-9)

@@ -46,8 +46,6 @@ TESTS: tuple[Test, ...] = (
 )
 PROCESSES = 2
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-# A test whose process dies is tried once more: the other one may have been the cause.
-ATTEMPTS = 2
 
 
 def run_battery(*, quick: bool = False, processes: int = PROCESSES) -> Iterator[Finding]:
@@ -100,21 +98,32 @@ def _one_thread_each() -> Iterator[None]:
 
 
 def _in_processes(tests: Sequence[Test], effort: Effort, processes: int) -> Iterator[Finding]:
-    """The same in several processes; a pool that breaks is replaced by a new one for what is left."""
-    attempts = 0
+    """The same in several processes; where one dies, the next test is run alone and the others go on."""
     while tests:
-        # Not forked: the numerical libraries have threads, which a fork would stop in the middle.
-        context = multiprocessing.get_context("spawn")
-        with _one_thread_each(), ProcessPoolExecutor(processes, mp_context=context) as pool:
+        done = 0
+        with contextlib.suppress(BrokenProcessPool), _pool(processes) as pool:
             futures = [pool.submit(findings_of, test, effort) for test in tests]
-            done = 0
-            try:
-                for findings in map(Future.result, futures):
-                    yield from findings
-                    done, attempts = done + 1, 0
-            except BrokenProcessPool:
-                attempts += 1
-        if done < len(tests) and attempts == ATTEMPTS:
-            yield _failed(tests[done], "its process died")
-            done, attempts = done + 1, 0
+            for findings in map(Future.result, futures):
+                yield from findings
+                done += 1
         tests = tests[done:]
+        if tests:
+            yield from _alone(tests[0], effort)
+            tests = tests[1:]
+
+
+def _alone(test: Test, effort: Effort) -> list[Finding]:
+    """What a test finds in a process of its own: if that dies, the test is the cause."""
+    try:
+        with _pool(1) as pool:
+            return pool.submit(findings_of, test, effort).result()
+    except BrokenProcessPool:
+        return [_failed(test, "its process died")]
+
+
+@contextlib.contextmanager
+def _pool(processes: int) -> Iterator[ProcessPoolExecutor]:
+    # Not forked: the numerical libraries have threads, which a fork would stop in the middle.
+    context = multiprocessing.get_context("spawn")
+    with _one_thread_each(), ProcessPoolExecutor(processes, mp_context=context) as pool:
+        yield pool
