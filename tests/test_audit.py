@@ -23,7 +23,7 @@ from priory.audit.replay import pairs, replay
 from priory.audit.samplers import selection_probabilities
 from priory.audit.settings import SETTINGS, Measuring
 from priory.audit.tables import SPELLINGS, Neighbours, crowds, neighbours, strangers
-from priory.cli.audit import planted_table
+from priory.cli.audit import tables
 from priory.data.spelling import of_cell
 from priory.domain import Domain
 from priory.mechanisms.registry import MECHANISMS
@@ -217,8 +217,8 @@ def test_the_loss_of_one_laplace_answer_is_the_step_of_its_density() -> None:
 
 @pytest.mark.parametrize("budget", [Budget.pure(1), Budget.gaussian("1/4")])
 def test_likelihood_ratios_have_mean_one_under_the_other_table(budget: Budget) -> None:
-    # E[exp(−loss)] = 1; with ε = 1 or μ = ½ its standard deviation is at most 1.05, so that 500 runs are within 0.3 of 1
-    # but for a chance below 10⁻⁸.
+    # E[exp(−loss)] = 1; with ε = 1 or μ = ½ its standard deviation is at most 1.05, so that 500 runs are within 0.3 of
+    # 1 but for a chance below 10⁻⁸.
     assert np.exp(-losses(budget, 500)).mean() == pytest.approx(1, abs=0.3)
 
 
@@ -270,11 +270,13 @@ def test_a_process_that_dies_is_a_finding_and_the_rest_goes_on() -> None:
     ]
 
 
-def test_planted_bugs_are_printed_as_a_table() -> None:
-    findings = [Finding("planted bug: less noise", "replay: a complaint", "-", passed=True, seconds=1.23)]
-    assert list(planted_table([*findings, Finding("forks", "-", "-", passed=True)]))[2:] == [
-        "| less noise | replay: a complaint | 1.2 |"
-    ]
+def test_planted_bugs_and_bounds_are_printed_as_tables() -> None:
+    bug = Finding("planted bug: less noise", "replay: a complaint", "-", passed=True, seconds=1.23)
+    bound = Finding("end to end: aim", "ε ≥ 0.5", "0 … 1", passed=True, seconds=60)
+    lines = list(tables([bug, bound, Finding("forks", "-", "-", passed=True)]))
+    assert "| less noise | replay: a complaint | 1.2 |" in lines
+    assert "| aim | ε ≥ 0.5 | 0 … 1 | 60 |" in lines
+    assert not any("forks" in line for line in lines)
 
 
 @pytest.mark.parametrize("text", ["total 1237.", "[1237, 3]", "1,237 rows", "1237.0 2", "total=1237)"])

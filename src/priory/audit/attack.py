@@ -20,7 +20,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from priory.audit.findings import Effort, Finding
+from priory.audit.findings import END_PREFIX, Effort, Finding
 from priory.audit.laws import Array, log_chances, log_masses
 from priory.audit.primitives import CONFIDENCE, clopper_pearson
 from priory.audit.replay import recorded
@@ -104,7 +104,7 @@ def _attacked(name: str, mechanism: Mechanism, currency: Currency, effort: Effor
     least = 0.0 if any(loss.picks for losses in both for loss in losses) else effort.least_loss * claim
     bound = max(by_frequency, by_likelihood)
     return Finding(
-        f"end to end: {name}, {currency.value}, {effort.fits:,} fits a side",
+        f"{END_PREFIX}{name}, {currency.value}, {effort.fits:,} fits a side",
         f"ε ≥ {by_likelihood:.3f} by likelihoods, ≥ {by_frequency:.3f} by frequencies, "
         f"largest loss {max(one.max(), other.max()):.3f}",
         f"{least:.3f} … {claim:.3f}",

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-# How the names of tests begin that look for a bug put in on purpose.
-BUG_PREFIX = "planted bug: "
+# How the names of tests begin that look for a bug put in on purpose, and of those that attack whole fits.
+BUG_PREFIX, END_PREFIX = "planted bug: ", "end to end: "
 
 
 @dataclass(frozen=True)

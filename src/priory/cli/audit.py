@@ -36,7 +36,7 @@ def audit(
     if as_json:
         write_json([_described(finding) for finding in findings])
     else:
-        for line in planted_table(findings):
+        for line in tables(findings):
             write(line)
         write(f"{len(findings) - len(failed)} of {len(findings)} tests passed.")
     if failed:
@@ -53,14 +53,18 @@ def _described(finding: "Finding") -> dict[str, object]:
     }
 
 
-def planted_table(findings: "Sequence[Finding]") -> "Iterator[str]":
-    """The planted bugs as a table in Markdown: what caught each, and after how long."""
-    from priory.audit.findings import BUG_PREFIX
+def tables(findings: "Sequence[Finding]") -> "Iterator[str]":
+    """What caught each planted bug and after how long, and the bounds of each mechanism, as tables in Markdown."""
+    from priory.audit.findings import BUG_PREFIX, END_PREFIX
 
-    bugs = [finding for finding in findings if finding.test.startswith(BUG_PREFIX)]
-    if bugs:
-        yield "| planted bug | caught by | seconds |"
-        yield "|---|---|---|"
-    for bug in bugs:
-        caught_by = bug.figure if bug.passed else f"NOT CAUGHT: {bug.figure}"
-        yield f"| {bug.test.removeprefix(BUG_PREFIX)} | {caught_by} | {bug.seconds:.1f} |"
+    yield from ("", "| planted bug | caught by | seconds |", "|---|---|---|")
+    for bug in findings:
+        if bug.test.startswith(BUG_PREFIX):
+            caught_by = bug.figure if bug.passed else f"NOT CAUGHT: {bug.figure}"
+            yield f"| {bug.test.removeprefix(BUG_PREFIX)} | {caught_by} | {bug.seconds:.1f} |"
+    yield from ("", "| end to end | bounds | claim | seconds |", "|---|---|---|---|")
+    for attack in findings:
+        if attack.test.startswith(END_PREFIX):
+            name = attack.test.removeprefix(END_PREFIX)
+            yield f"| {name} | {attack.figure} | {attack.limit} | {attack.seconds:.0f} |"
+    yield ""
