@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Callable
 
-from bench import counting, engine, gpu, growth, privacy, public
+from bench import counting, engine, gpu, growth, privacy, public, samplers
 
 # One line a benchmark: its name, and a function that prints its table.
 BENCHMARKS: dict[str, Callable[[bool], None]] = {
@@ -13,6 +13,7 @@ BENCHMARKS: dict[str, Callable[[bool], None]] = {
     "gpu": gpu.run,
     "privacy": privacy.run,
     "public": public.run,
+    "samplers": samplers.run,
 }
 
 

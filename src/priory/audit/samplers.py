@@ -5,8 +5,8 @@ was drawn is binomial, and its p-value is exact. With m values, the smallest p-v
 that a right sampler fails at most once in a million runs.
 
 How many draws that takes: against a sampler that gives one value the probability p ± b, n draws find it with power 0.99
-where b·√n ≥ √(p(1−p))·(z + 2.33), with z the normal quantile of 10⁻⁶/2m. For b = 10⁻³ and the largest p, 0.57 at a
-scale of 0.7, that is about 1.5·10⁷ draws. Every row says what it found, and the smallest bias that its draws show.
+where b·√n ≥ √(p(1−p))·(z + 2.33), with z the normal quantile of 10⁻⁶/2m. For b = 10⁻³ that is about 1.5·10⁷ draws at a
+scale of 0.7 and fewer at larger ones. Every row says what it found, and the smallest bias that its draws show.
 """
 
 import math
@@ -132,11 +132,10 @@ class Law:
 
     @classmethod
     def of(cls, noise: Noise, draws: int) -> "Law":
-        """That of `noise`, with the values together that are too rare for χ² in so many draws."""
+        """That of `noise`, with the values in a tail together that are drawn less than once in so many draws."""
         reach = int(40 * noise.scale / noise.step) + 40
         law = noise.probabilities(np.arange(-reach, reach + 1))
-        likely = np.flatnonzero(law * draws >= 100)
-        return cls(law, np.concatenate([[0], np.arange(likely[0] + 1, likely[-1] + 1)]), reach)
+        return cls(law, _edges(law * draws, 1), reach)
 
     @property
     def cells(self) -> Floats:
@@ -151,22 +150,31 @@ class Law:
         draws, cells = int(observed.sum()), self.cells
         counts = np.add.reduceat(observed, self.edges)
         both = np.minimum(binom.cdf(counts, draws, cells), binom.sf(counts - 1, draws, cells))
-        return min(1.0, 2 * len(cells) * float(both.min()), chi_square(counts, cells * draws))
+        # χ² holds for values that are not too rare.
+        edges = _edges(cells * draws, 100)
+        fit = chi_square(np.add.reduceat(counts, edges), np.add.reduceat(cells, edges) * draws)
+        return min(1.0, 2 * len(cells) * float(both.min()), fit)
 
     def draws_to_find(self, bias: float, power: float = POWER) -> int:
         """How many draws show with `power` that some value is more or less likely than it should be by `bias`."""
-        return math.ceil((self._deviation(power) / bias) ** 2)
+        return math.ceil((self._deviation(bias, power) / bias) ** 2)
 
     def bias_found(self, draws: int, power: float = POWER) -> float:
         """The smallest bias that so many draws show at any one value."""
-        return self._deviation(power) / math.sqrt(draws)
+        bias = 0.0
+        for _ in range(5):
+            bias = self._deviation(bias, power) / math.sqrt(draws)
+        return bias
 
-    def _deviation(self, power: float) -> float:
+    def _deviation(self, bias: float, power: float) -> float:
+        """√draws times the smallest bias that they show, where counts have the spread of a value with that bias."""
         from scipy.special import ndtri
 
-        # The variance of a biased value is a little larger or smaller than that of the right one.
-        widest = float(np.sqrt(self.cells * (1 - self.cells)).max()) + BIAS
-        return widest * float(-ndtri(LEAST_P / (2 * len(self.edges))) + ndtri(power))
+        right, wrong = self.cells, np.minimum(self.cells + bias, np.maximum(self.cells, 0.5))
+        refused, found = -ndtri(LEAST_P / (2 * len(right))), ndtri(power)
+        # 2 % for what a binomial's tail is heavier than a normal one's.
+        widest = 1.02 * (refused * np.sqrt(right * (1 - right)) + found * np.sqrt(wrong * (1 - wrong)))
+        return float(widest.max())
 
 
 @dataclass(frozen=True)
@@ -186,7 +194,8 @@ class Biased:
         honest = noise.add(np.zeros_like(values))
         chance = self.bias / float(noise.probabilities(np.zeros(1, dtype=np.int64))[0])
         moved = (np.random.default_rng().random(values.shape) < chance) & (honest == 0)
-        return noise.on_lattice(values) + honest + moved
+        biased: Integers = noise.on_lattice(values) + honest + moved
+        return biased
 
     def picks(self, scores: Integers, choice: Choice, draws: int) -> list[int]:
         """Honest picks."""
@@ -248,6 +257,12 @@ def _sources() -> list[Randomness]:
 def _absent() -> Iterator[Finding]:
     if len(_sources()) == 1:
         yield Finding("sampler exactness: opendp is not installed", "not tested", "-", passed=True)
+
+
+def _edges(expected: Floats, fewest: int) -> NDArray[np.int64]:
+    """Where each value begins if those at either end that are expected less often than `fewest` are put together."""
+    likely = np.flatnonzero(expected >= fewest)
+    return np.concatenate([[0], np.arange(likely[0] + 1, likely[-1] + 1)])
 
 
 def _mean_inverse(coins: Floats) -> float:

@@ -43,6 +43,7 @@ def fit(
     relation: Annotated[str | None, typer.Option(help="add-remove or replace-one; default: the ledger's.")] = None,
     unit: Unit = None,
     max_rows: Annotated[int | None, typer.Option(help="With --unit, how many rows of one person count.")] = None,
+    randomness: Annotated[str, typer.Option(help="Who draws the noise: priory, or opendp (an extra).")] = "priory",
     as_json: AsJson = False,
 ) -> None:
     """Make a release of a private table."""
@@ -63,6 +64,7 @@ def fit(
                 unit=unit,
                 max_rows=max_rows,
                 progress=progress,
+                randomness=randomness,
             )
     output = _saved(release, output)
     if as_json:

@@ -18,6 +18,10 @@ from priory.queries.sensitivity import Relation
 Epsilon = Annotated[str | None, typer.Option(help="What may be spent; pure without --delta.")]
 Delta = Annotated[str | None, typer.Option(help="The chance, at most, that epsilon does not hold.")]
 Rho = Annotated[str | None, typer.Option(help="What may be spent in zCDP, instead of epsilon.")]
+CurrencyName = Annotated[
+    str | None,
+    typer.Option(help="With --delta, what the book adds up: zcdp, the default, or gaussian."),
+]
 RelationName = Annotated[str, typer.Option(help="Which tables are neighbours: add-remove or replace-one.")]
 Unit = Annotated[str | None, typer.Option(help="The column that names the person of a row; default: the schema's.")]
 MaxRows = Annotated[int, typer.Option(help="With --unit, how many rows of one person count.")]
@@ -59,6 +63,7 @@ def init(
     epsilon: Epsilon = None,
     delta: Delta = None,
     rho: Rho = None,
+    currency: CurrencyName = None,
     relation: RelationName = Relation.ADD_REMOVE.value,
     unit: Unit = None,
     max_rows: MaxRows = 1,
@@ -69,7 +74,7 @@ def init(
     unit = described.person if unit is None else unit
     if unit is not None:
         check_person(unit, described.columns)
-    total = Budget.of(epsilon=epsilon, delta=delta, rho=rho, relation=relation, max_rows=max_rows)
+    total = Budget.of(epsilon=epsilon, delta=delta, rho=rho, currency=currency, relation=relation, max_rows=max_rows)
     book = Ledger.create(path, Terms(dataset or described.name, described.dump(), total, unit))
     if as_json:
         write_json(describe(book))

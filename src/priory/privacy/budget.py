@@ -124,19 +124,33 @@ class Budget:
         epsilon: Number | None = None,
         delta: Number | None = None,
         rho: Number | None = None,
+        currency: str | Currency | None = None,
         relation: str | Relation = Relation.ADD_REMOVE,
         max_rows: int = 1,
     ) -> "Budget":
-        """The budget these options mean: `epsilon` alone is pure, with a positive `delta` approximate; or `rho`."""
+        """The budget these options mean: `epsilon` alone is pure; with a positive `delta` it is ρ, or μ²; or `rho`.
+
+        Args:
+            epsilon: ε.
+            delta: δ.
+            rho: ρ, instead of both.
+            currency: with a `delta`, "zcdp" (by default) or "gaussian"; otherwise what follows from the others.
+            relation: which tables are neighbours.
+            max_rows: how many records one person may have.
+        """
+        meant = "pure" if rho is None and (delta is None or exact("delta", delta) == 0) else "zcdp"
+        if currency not in (None, meant) and (delta is None or meant == "pure" or currency != "gaussian"):
+            raise OptionError("currency", f"{currency!r} does not fit the other options, which mean {meant!r}")
         if rho is not None:
             if epsilon is not None or delta is not None:
                 raise OptionError("rho", "give either rho or epsilon and delta, not both")
             return cls.zcdp(rho, relation=relation, max_rows=max_rows)
         if epsilon is None:
             raise OptionError("epsilon", "give epsilon (with or without delta) or rho")
-        if delta is None or exact("delta", delta) == 0:
+        if delta is None or meant == "pure":
             return cls.pure(epsilon, relation=relation, max_rows=max_rows)
-        return cls.approximate(epsilon, delta, relation=relation, max_rows=max_rows)
+        paid_in = Currency.GAUSSIAN if currency == "gaussian" else Currency.ZCDP
+        return cls.approximate(epsilon, delta, paid_in, relation=relation, max_rows=max_rows)
 
     @classmethod
     def _checked(cls, currency: Currency, amount: Fraction, relation: str | Relation, max_rows: int) -> "Budget":

@@ -169,7 +169,9 @@ def _magnitudes(tail: _Tail, drawn: Words, bits: Bits) -> Integers:
     # Numbers below the least are settled with further digits, so their inverse need not be right, only finite.
     t = tail.inverse(np.maximum(numbers, _LEAST_WORD) * 2.0**-_PLACES)
     magnitudes = t.astype(np.int64)
-    is_in_doubt = np.abs(t - np.rint(t)) <= _DOUBT * (t + (float(tail.scale) + 1))
+    nearest = np.rint(t)
+    # Every magnitude is at least 0, so that 0 is no boundary.
+    is_in_doubt = (np.abs(t - nearest) <= _DOUBT * (t + (float(tail.scale) + 1))) & (nearest > 0)
     for i in np.flatnonzero(is_in_doubt | (numbers < _LEAST_WORD)):
         magnitudes[i] = _settled(tail, Uniform(int(numbers[i]), _PLACES, bits))
     return magnitudes

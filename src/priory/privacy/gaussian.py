@@ -20,14 +20,13 @@ from fractions import Fraction
 from functools import lru_cache
 
 from priory.privacy.accounting import epsilon_at, rho_within, round_down, round_up
+from priory.privacy.normal import density, mills_ratio, upper_tail
 
 _DIGITS = decimal.Context(prec=80, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
 _ALLOWANCE = Decimal("1e-60")
 _PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494459230781640628620899862803")
-_ROOT_OF_TWO_PI = _DIGITS.sqrt(_DIGITS.multiply(2, _PI))
-
-# Up to here the series for Φ is summed; beyond it the continued fraction takes few steps. Its 9 lost digits are spare.
-_SERIES_END = 6
+# Of Φ and φ, relative to themselves.
+_NORMAL_DIGITS = 65
 # Φ(−100) is below 10⁻²¹⁷⁰, so that beyond it a δ is this or 1.
 _FAR, _NEARLY_NOTHING = 100, Fraction(1, 10**2000)
 # A μ that no release has; its δ is not worth working out.
@@ -199,38 +198,15 @@ def _pays_for(mu_squared: Fraction, epsilon: Decimal) -> bool:
 
 
 def _tail(x: Decimal) -> Decimal:
-    """Φ(−x), to a relative 10⁻⁶⁵ for x from −100 to 200."""
-    if x > _SERIES_END:
-        return _density(x) * _mills(x)
-    if x < -_SERIES_END:
-        return 1 - _tail(-x)
-    return Decimal("0.5") - _density(x) * _series(x)
+    return upper_tail(Fraction(x), _NORMAL_DIGITS)
 
 
 def _mills(x: Decimal) -> Decimal:
-    """Φ(−x)/φ(x)."""
-    if x <= _SERIES_END:
-        return _tail(x) / _density(x)
-    # 1/(x + 1/(x + 2/(x + 3/(x + …)))) from its end; k terms leave an error of about exp(−2x√(2k)).
-    value = x
-    for k in range(int(6000 / float(x) ** 2) + 20, 0, -1):
-        value = x + k / value
-    return 1 / value
-
-
-def _series(x: Decimal) -> Decimal:
-    """(Φ(x) − 1/2)/φ(x) = x + x³/3 + x⁵/(3·5) + …."""
-    term = value = x
-    square, n = x * x, 1
-    while abs(term) > abs(value) * Decimal("1e-82"):
-        n += 2
-        term = term * square / n
-        value += term
-    return value
+    return mills_ratio(Fraction(x), _NORMAL_DIGITS)
 
 
 def _density(x: Decimal) -> Decimal:
-    return (-x * x / 2).exp() / _ROOT_OF_TWO_PI
+    return density(Fraction(x), _NORMAL_DIGITS)
 
 
 def _to_decimal(value: Fraction) -> Decimal:

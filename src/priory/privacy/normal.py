@@ -1,6 +1,6 @@
-"""Normal: the upper tail of the standard normal distribution, to as many digits as are asked for.
+"""Normal: the standard normal distribution, to as many digits as are asked for.
 
-Two expansions are used, each with a bound on what is cut off:
+Two expansions of Φ(−x) are used, each with a bound on what is cut off:
 
 - below 4, ½ − φ(x)·(x + x³/3 + x⁵/(3·5) + …), whose terms are all positive. Once a term is at most half of the one
   before, so are all that follow, and what is left is at most the last term;
@@ -21,7 +21,7 @@ _SERIES_BELOW = 4
 
 
 def upper_tail(x: Fraction, digits: int) -> Decimal:
-    """P(Z ≥ x) for a standard normal Z, with a relative error below 10^−digits.
+    """Φ(−x), with a relative error below 10^−digits.
 
     >>> round(upper_tail(Fraction(196, 100), 20), 6)
     Decimal('0.024998')
@@ -29,13 +29,24 @@ def upper_tail(x: Fraction, digits: int) -> Decimal:
     with decimal.localcontext(context(digits + _SPARE_DIGITS)):
         if x < 0:
             return 1 - upper_tail(-x, digits)
-        exact = Decimal(x.numerator) / Decimal(x.denominator)
-        # x² as a fraction, so that nothing is lost before it is halved and its exponential taken.
-        half_square = x * x / 2
-        density = (-Decimal(half_square.numerator) / Decimal(half_square.denominator)).exp() / _root_of_two_pi(digits)
         if x < _SERIES_BELOW:
-            return Decimal("0.5") - density * _series(exact, digits)
-        return density * _mills_ratio(exact, digits)
+            return Decimal("0.5") - density(x, digits) * _series(_to_decimal(x), digits)
+        return density(x, digits) * mills_ratio(x, digits)
+
+
+def density(x: Fraction, digits: int) -> Decimal:
+    """φ(x), with a relative error below 10^−digits."""
+    with decimal.localcontext(context(digits + _SPARE_DIGITS)):
+        # x² as a fraction, so that nothing is lost before its exponential is taken.
+        return (-_to_decimal(x * x / 2)).exp() / _root_of_two_pi(digits)
+
+
+def mills_ratio(x: Fraction, digits: int) -> Decimal:
+    """Φ(−x)/φ(x), with a relative error below 10^−digits."""
+    with decimal.localcontext(context(digits + _SPARE_DIGITS)):
+        if x < _SERIES_BELOW:
+            return upper_tail(x, digits) / density(x, digits)
+        return _continued_fraction(_to_decimal(x), digits)
 
 
 def _series(x: Decimal, digits: int) -> Decimal:
@@ -49,7 +60,7 @@ def _series(x: Decimal, digits: int) -> Decimal:
     return whole
 
 
-def _mills_ratio(x: Decimal, digits: int) -> Decimal:
+def _continued_fraction(x: Decimal, digits: int) -> Decimal:
     """1/(x + 1/(x + 2/(x + …))), by the recurrences of the convergents' numerators and denominators."""
     smallest = Decimal(10) ** -(digits + 2)
     before, after = (Decimal(0), Decimal(1)), (Decimal(1), x)
@@ -81,3 +92,7 @@ def _arctan_inverse(n: int) -> Decimal:
         power /= -n * n
         whole += power / odd
     return whole
+
+
+def _to_decimal(x: Fraction) -> Decimal:
+    return Decimal(x.numerator) / Decimal(x.denominator)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -16,15 +16,15 @@ KINDS = frozenset(kind.kind for kind in (Laplace, Gaussian, RoundedGaussian, Noi
 
 
 class Randomness(Protocol):
-    """Turns true answers into noisy ones and scores into picks.
+    """Turns true answers into noisy ones and scores into picks."""
 
-    Attributes:
-        name: who draws, for the statement.
-        kinds: the kinds of noise and choice that it can draw.
-    """
+    @property
+    def name(self) -> str:
+        """Who draws, for the statement."""
 
-    name: ClassVar[str]
-    kinds: ClassVar[frozenset[str]]
+    @property
+    def kinds(self) -> frozenset[str]:
+        """The kinds of noise and choice that it can draw."""
 
     def noisy(self, values: Integers, noise: Noise) -> Integers:
         """`values` with `noise` added, in the noise's lattice steps."""

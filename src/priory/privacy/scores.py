@@ -386,4 +386,4 @@ def _dependence(counts: Integers, axis: int) -> int:
     if total == 0:
         return 0
     apart = np.abs(total * wide - wide.sum(axis=1, keepdims=True) * wide.sum(axis=0, keepdims=True)).sum()
-    return min((int(apart) << LATTICE_BITS) // (2 * total), 2**SCORE_BITS)
+    return min((int(apart) << LATTICE_BITS) // (2 * total), 1 << SCORE_BITS)

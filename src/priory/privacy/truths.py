@@ -78,7 +78,7 @@ class Truths:
 
 def largest_entry(row_limit: int) -> int:
     """The largest entry of a query whose answers about so many rows fit."""
-    return 2**ANSWER_BITS // row_limit
+    return (1 << ANSWER_BITS) // row_limit
 
 
 def bounded(query: Query, counts: Integers, row_limit: int) -> Integers:

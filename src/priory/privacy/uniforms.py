@@ -117,7 +117,7 @@ def exponential(exponent: Fraction, level: int = 0) -> Boundary:
         # The quotient's rounding error is multiplied by the exponent, whose size takes that many digits more.
         spare = len(str(int(exponent))) + 5
         with decimal.localcontext(context(digits + spare)):
-            return (-Decimal(exponent.numerator) / Decimal(exponent.denominator)).exp() * 2**level
+            return (-Decimal(exponent.numerator) / Decimal(exponent.denominator)).exp() * (1 << level)
 
     return boundary
 

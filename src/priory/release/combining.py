@@ -1,6 +1,7 @@
 """Combining: several releases of one data set as one, with all their measurements and the sum of their budgets."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -8,8 +9,8 @@ import numpy as np
 from priory.errors import OptionError, ReleaseError
 from priory.model.bases import Base
 from priory.model.model import Model
-from priory.privacy.accounting import epsilon_at, rho_of_pure
 from priory.privacy.budget import Budget, Currency
+from priory.privacy.prices import converted
 from priory.privacy.statement import Statement
 from priory.release.estimated import estimated, uniform
 from priory.release.release import Release
@@ -85,7 +86,7 @@ def _statement(statements: Sequence[Statement]) -> Statement:
     return Statement(
         mechanism=" and ".join(dict.fromkeys(statement.mechanism for statement in statements)) + ", combined",
         budget=_added([statement.budget for statement in statements]),
-        spent=_total([(s.budget, s.spent) for s in statements]),
+        spent=_total([(s.budget, s.spent) for s in statements], _currency([s.budget for s in statements])),
         unit=first.unit,
         dataset=first.dataset,
         ledger="file" if all(statement.ledger == "file" for statement in statements) else "memory",
@@ -99,21 +100,28 @@ def _drawn_by(statement: Statement) -> str:
     return f"{statement.randomness} {statement.randomness_version}".rstrip()
 
 
-def _total(amounts: Sequence[tuple[Budget, Fraction]]) -> Fraction:
-    """Pure ε adds up where all are pure; otherwise ρ does, with ε²/2 for a pure ε."""
-    if all(budget.is_pure for budget, _ in amounts):
-        return sum((amount for _, amount in amounts), Fraction(0))
-    return sum((rho_of_pure(amount) if budget.is_pure else amount for budget, amount in amounts), Fraction(0))
+def _currency(budgets: Sequence[Budget]) -> Currency:
+    """What the sum is counted in: ε where all are pure, μ² where all others are Gaussian DP, else ρ."""
+    used = {budget.currency for budget in budgets}
+    if used == {Currency.PURE}:
+        return Currency.PURE
+    return Currency.ZCDP if Currency.ZCDP in used else Currency.GAUSSIAN
+
+
+def _total(amounts: Sequence[tuple[Budget, Fraction]], currency: Currency) -> Fraction:
+    found = [converted(amount, budget.currency, currency) for budget, amount in amounts]
+    return sum((amount for amount in found if amount is not None), Fraction(0))
 
 
 def _added(budgets: Sequence[Budget]) -> Budget:
     """What all of them promise together: in ε at the smallest of their δ where they promise at one."""
-    first = budgets[0]
-    amount = _total([(budget, budget.amount) for budget in budgets])
-    deltas = [budget.delta for budget in budgets if budget.delta is not None]
-    if all(budget.is_pure for budget in budgets):
-        return Budget(Currency.PURE, amount, first.relation, first.max_rows)
-    if not deltas:
-        return Budget(Currency.ZCDP, amount, first.relation, first.max_rows)
-    delta = min(deltas)
-    return Budget(Currency.ZCDP, amount, first.relation, first.max_rows, epsilon_at(amount, delta), delta)
+    first, currency = budgets[0], _currency(budgets)
+    amount = _total([(budget, budget.amount) for budget in budgets], currency)
+    additive = sum((budget.additive for budget in budgets), Fraction(0))
+    whole = Budget(currency, amount, first.relation, first.max_rows, additive=additive)
+    # What thresholds may add comes on top of the δ that the amounts are converted at.
+    deltas = [budget.delta - budget.additive for budget in budgets if budget.delta is not None]
+    if whole.is_pure or not deltas:
+        return whole
+    delta = min(deltas) + additive
+    return replace(whole, epsilon=whole.epsilon_at(delta), delta=delta)

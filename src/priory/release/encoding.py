@@ -123,6 +123,7 @@ def encode_statement(statement: Statement) -> Json:
             "amount": str(budget.amount),
             "epsilon": None if budget.epsilon is None else str(budget.epsilon),
             "delta": None if budget.delta is None else str(budget.delta),
+            "additive": str(budget.additive),
             "relation": budget.relation.value,
             "max_rows": budget.max_rows,
         },
@@ -148,6 +149,8 @@ def decode_statement(described: Json) -> Statement:
             int(budget["max_rows"]),
             None if budget["epsilon"] is None else _amount(budget["epsilon"]),
             None if budget["delta"] is None else _amount(budget["delta"]),
+            # Version 0.1 knew of none.
+            _amount(budget.get("additive", "0")),
         ),
         spent=_amount(described["spent"]),
         unit=_text(described["unit"]),
