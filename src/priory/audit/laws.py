@@ -46,7 +46,7 @@ def log_chances(choice: Choice, scores: Integers) -> Array:
     """log P(i is picked), for each candidate."""
     behind = (scores.max() - scores).astype(np.float64)
     if choice.scale == 0:
-        return np.log((np.arange(len(scores)) == scores.argmax()) + 0.0, where=behind == 0, out=-np.inf + 0 * behind)
+        return np.where(np.arange(len(scores)) == scores.argmax(), 0.0, -np.inf)
     logs = -behind / float(choice.scale)
     if choice.kind == "noisy-max":
         return np.asarray(logs - np.logaddexp.reduce(logs))
