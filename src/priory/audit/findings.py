@@ -42,6 +42,7 @@ class Effort:
         least_share: a lower bound below this part of the claim means that the audit is blind.
         neighbours: pairs for each mechanism that is replayed.
         settings: the same for each setting other than the defaults.
+        public: the same for each kind of public rows.
         fits: on each side, for each mechanism end to end.
         least_loss: a lower bound end to end below this part of the claim, for what only adds noise, means the same.
         plans: runs of the ledger that are killed.
@@ -55,6 +56,7 @@ class Effort:
     least_share: float
     neighbours: int
     settings: int
+    public: int
     fits: int
     least_loss: float
     plans: int
@@ -69,6 +71,7 @@ WHOLE = Effort(
     least_share=0.75,
     neighbours=200,
     settings=100,
+    public=50,
     fits=2_000,
     least_loss=0.5,
     plans=1_000,
@@ -81,8 +84,9 @@ QUICK = Effort(
     picks=8_000,
     least_share=0.5,
     neighbours=48,
-    settings=48,
-    fits=40,
+    settings=40,
+    public=6,
+    fits=16,
     least_loss=0.0,
     plans=40,
     scales=2,

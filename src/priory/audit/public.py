@@ -21,7 +21,7 @@ def public_data(name: str, effort: Effort) -> Iterator[Finding]:
     """Replay from public rows that are many, few, the private ones themselves, and none of the private ones."""
     entry = MECHANISMS[name]
     for kind in KINDS if entry.upon is not None else ():
-        complaint = next(complaints_upon(entry, kind, max(effort.neighbours // len(KINDS), 1)), None)
+        complaint = next(complaints_upon(entry, kind, effort.public), None)
         yield Finding(
             f"replay: {name}, public data {kind}", complaint or REPLAYED, "no complaint", passed=complaint is None
         )
