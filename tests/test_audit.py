@@ -251,9 +251,8 @@ def test_an_error_in_a_test_is_a_finding_and_the_rest_goes_on() -> None:
     assert "ZeroDivisionError" in second.figure
 
 
-def ended(effort: Effort) -> Iterator[Finding]:  # noqa: ARG001
+def ended(effort: Effort) -> list[Finding]:  # noqa: ARG001
     os._exit(3)
-    yield Finding("never", "-", "-", passed=True)
 
 
 def fine(number: int, effort: Effort) -> Iterator[Finding]:  # noqa: ARG001

@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 
 from priory.audit.findings import Effort, Finding
-from priory.audit.laws import price
+from priory.audit.laws import Array, price
 from priory.audit.tables import SCHEMA, Neighbours, crowds, neighbours, strangers
 from priory.data.source import Source
 from priory.domain import Domain
@@ -134,8 +134,8 @@ def _overspent(first: Run, second: Run, budget: Budget) -> str | None:
     return None
 
 
-def _gap(one: Asked, other: Asked) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
-    return np.abs(one.truth - other.truth).astype(np.float64)
+def _gap(one: Asked, other: Asked) -> Array:
+    return np.asarray(np.abs(one.truth - other.truth), dtype=np.float64)
 
 
 def _released(release: Release) -> tuple[object, ...]:
