@@ -80,7 +80,7 @@ WHOLE = Effort(
 )
 QUICK = Effort(
     draws=50_000,
-    trials=60_000,
+    trials=100_000,
     picks=8_000,
     least_share=0.5,
     neighbours=48,
