@@ -10,11 +10,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from priory.data.columns import Boolean, Category, Column, Moment, Number
-from priory.data.duckdb import open_in_duckdb
-from priory.data.files import connect
-from priory.data.opening import open_source
+from priory.data.kinds import Boolean, Category, Column, Moment, Number
 from priory.data.schema import Schema
+from priory.data.sources.duckdb import open_in_duckdb
+from priory.data.sources.files import connect
+from priory.data.sources.opening import open_source
 
 ROWS = 20_000_000
 MEMORY = 2 * 10**9

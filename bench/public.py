@@ -7,7 +7,7 @@ import numpy as np
 from experiments.splits import Split
 
 from bench.clock import timed
-from priory.data.memory import MemorySource
+from priory.data.sources.memory import MemorySource
 from priory.domain import Domain
 from priory.mechanisms.pmw_pub import PMWPub
 from priory.mechanisms.prior import Prior

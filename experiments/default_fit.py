@@ -19,7 +19,7 @@ from experiments.tables import LARGEST, Coded, table, variations
 from priory import town
 from priory.data.public import public_codes
 from priory.data.schema import Schema
-from priory.data.source import ROW_LIMIT
+from priory.data.sources.source import ROW_LIMIT
 from priory.domain import Clique, Domain
 from priory.factor import Factor
 from priory.mechanisms.registry import registered

@@ -6,7 +6,7 @@ import numpy as np
 
 from experiments.results import shown
 from experiments.tables import Coded, table
-from priory.data.source import ROW_LIMIT
+from priory.data.sources.source import ROW_LIMIT
 from priory.domain import Clique
 from priory.factor import Factor
 from priory.mechanisms.hdmm import HDMM

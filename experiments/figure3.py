@@ -10,8 +10,8 @@ import numpy as np
 from experiments.results import Results, picture, shown
 from experiments.tables import Coded, table
 from priory.answer.metrics import workload_error
-from priory.data.opening import open_source
 from priory.data.schema import Schema
+from priory.data.sources.opening import open_source
 from priory.estimate.estimator import estimate
 from priory.estimate.evidence import Evidence
 from priory.estimate.loss import L1, L2

@@ -19,7 +19,7 @@ from experiments.results import Results, Stopwatch, picture, shown
 from experiments.splits import chosen, runs
 from experiments.tables import data_folder
 from priory.answer.contest import contest_score
-from priory.data.memory import MemorySource
+from priory.data.sources.memory import MemorySource
 from priory.domain import Domain
 from priory.mechanisms.prior_update import Group, PriorUpdate
 from priory.model.bases import PublicRows

@@ -12,9 +12,9 @@ from typing import Literal
 import numpy as np
 
 from priory.answer.metrics import workload_error
-from priory.data.opening import open_source
 from priory.data.schema import Schema
-from priory.data.source import Source
+from priory.data.sources.opening import open_source
+from priory.data.sources.source import Source
 from priory.domain import Clique, Domain
 from priory.factor import Array
 from priory.model.plan import Plan, plan

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from experiments.tables import data_folder
 from priory.answer.metrics import cell_errors, mean_total_variation
-from priory.data.memory import MemorySource
+from priory.data.sources.memory import MemorySource
 from priory.domain import Domain
 from priory.factor import Array
 from priory.model.bases import PublicRows

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from priory.data.source import ROW_LIMIT
+from priory.data.sources.source import ROW_LIMIT
 from priory.domain import Clique, Domain
 from priory.factor import Factor
 from priory.privacy.budget import Budget

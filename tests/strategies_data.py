@@ -7,10 +7,9 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from priory.data import bins
-from priory.data.columns import Boolean, Category, Column, ModelledColumn, Moment, Number, Unmodelled
-from priory.data.constraints import Condition, Constraint, Determine, Forbid, Order
+from priory.data.kinds import Boolean, Category, Column, ModelledColumn, Moment, Number, Unmodelled, bins
 from priory.data.schema import Group, Schema
+from priory.data.schema.constraints import Condition, Constraint, Determine, Forbid, Order
 
 DAY = 86_400_000_000
 

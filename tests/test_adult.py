@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from houses import curated
-from priory.data.opening import open_source
 from priory.data.schema import Schema
-from priory.data.source import Source
+from priory.data.sources.opening import open_source
+from priory.data.sources.source import Source
 from priory.factor import Array
 from priory.mechanisms.dualquery import DualQuery
 from priory.mechanisms.game import records_model

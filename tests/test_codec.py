@@ -19,13 +19,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from priory.data import frames
-from priory.data.cells import Cells, read_cell, read_cells
+from priory.data.cells import Cells
 from priory.data.codec import decode, encode, encode_column
-from priory.data.columns import Boolean, Category, ModelledColumn, Moment, Number
-from priory.data.constraints import Order
+from priory.data.kinds import Boolean, Category, ModelledColumn, Moment, Number
 from priory.data.public import check_public
+from priory.data.reading import read_cell, read_cells
 from priory.data.schema import Schema
+from priory.data.schema.constraints import Order
+from priory.data.sources import frames
 from priory.errors import DataError
 from strategies_data import any_cells, codes, columns, schemas
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from priory.data.columns import Category
+from priory.data.kinds import Category
 from priory.data.schema import Schema
 from priory.data.table import text_table
 from priory.data.visible import visible, visible_lines

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from houses import DOMAIN, curated, random_rows
-from priory.data.source import ROW_LIMIT
+from priory.data.sources.source import ROW_LIMIT
 from priory.errors import BudgetError, DomainError, OptionError
 from priory.measure import Measurement, measure, on_lattice
 from priory.privacy.budget import Budget

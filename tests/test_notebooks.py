@@ -10,7 +10,7 @@ import pytest
 
 import priory as pr
 from priory.data.cells import Cells
-from priory.data.columns import Category
+from priory.data.kinds import Category
 from priory.privacy.budget import Budget
 from priory.privacy.ledger import Ledger
 from priory.privacy.statement import Statement

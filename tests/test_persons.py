@@ -23,15 +23,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from priory.data.cells import Cells
-from priory.data.columns import Category, Unmodelled
-from priory.data.duckdb import spelling
-from priory.data.files import connect, container_errors
-from priory.data.frames import arrow_cells, pandas_cells
-from priory.data.opening import open_source
+from priory.data.kinds import Category, Unmodelled
 from priory.data.persons import record_hash
 from priory.data.schema import Schema
+from priory.data.sources.duckdb import spelling
+from priory.data.sources.encoding import person_cell
+from priory.data.sources.files import connect, container_errors
+from priory.data.sources.frames import arrow_cells, pandas_cells
+from priory.data.sources.opening import open_source
 from priory.data.spelling import of_cell, person_texts
-from priory.data.sql import Cell, person_cell
+from priory.data.sql import Cell
 
 SCHEMA = Schema.of([Unmodelled.of("who", kind="id"), Category.of("x", list("abc"), other="c")], name="persons")
 KEY = bytes(range(32))
@@ -340,7 +341,7 @@ def test_nothing_of_ours_is_left_in_the_callers_database() -> None:
 
 
 def test_the_query_that_bounds_persons_has_its_key_as_a_parameter() -> None:
-    from priory.data.sql import bounded
+    from priory.data.sources.encoding import bounded
 
     query = bounded("FROM t", ["c0"], 2)
     with connect() as connection:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import priory as pr
 from priory import town
 from priory.cli import main
-from priory.data.columns import Category
+from priory.data.kinds import Category
 from priory.domain import Clique
 from priory.errors import OptionError
 from priory.model.diagnostics import Diagnostics

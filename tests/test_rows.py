@@ -7,11 +7,12 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from priory.data.cells import Unread, read_cell
-from priory.data.columns import Category, ModelledColumn
-from priory.data.constraints import Condition, Constraint, Determine, Forbid, Order, point_of
-from priory.data.obeying import breaking
+from priory.data.cells import Unread
+from priory.data.kinds import Category, ModelledColumn
+from priory.data.reading import read_cell
 from priory.data.schema import Schema
+from priory.data.schema.constraints import Condition, Constraint, Determine, Forbid, Order
+from priory.data.schema.obeying import breaking
 from priory.data.streaming import write_batches
 from priory.data.table import Table
 from priory.errors import DataError, OptionError
@@ -78,9 +79,9 @@ def breaks(constraint: Constraint, columns: dict[str, ModelledColumn], row: dict
         if value is None:
             return False
         if condition.values:
-            return value in [point_of(column, each) for each in condition.values]
-        below = condition.below is None or value < point_of(column, condition.below)
-        above = condition.above is None or value > point_of(column, condition.above)
+            return value in [column.point_of(each) for each in condition.values]
+        below = condition.below is None or value < column.point_of(condition.below)
+        above = condition.above is None or value > column.point_of(condition.above)
         return ranked(condition.column) and below and above
 
     match constraint:
@@ -89,7 +90,7 @@ def breaks(constraint: Constraint, columns: dict[str, ModelledColumn], row: dict
         case Determine():
             given, value = points[constraint.by], points[constraint.column]
             pairs = [
-                (point_of(columns[constraint.by], a), point_of(columns[constraint.column], b))
+                (columns[constraint.by].point_of(a), columns[constraint.column].point_of(b))
                 for a, b in constraint.values
             ]
             return value is not None and any(given == a and value != b for a, b in pairs)

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from priory.data import bins, yaml_reader
-from priory.data.columns import Boolean, Category, ModelledColumn, Moment, Number, Unmodelled
-from priory.data.constraints import Condition, Constraint, Determine, Forbid, Order
+from priory.data import yaml_reader
+from priory.data.kinds import Boolean, Category, ModelledColumn, Moment, Number, Unmodelled, bins
 from priory.data.schema import Group, Schema
+from priory.data.schema.constraints import Condition, Constraint, Determine, Forbid, Order
 from priory.errors import SchemaError
 from strategies_data import DAY, columns, schemas
 

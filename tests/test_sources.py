@@ -24,12 +24,12 @@ from hypothesis import strategies as st
 
 from priory.data.cells import Cells
 from priory.data.codec import encode
-from priory.data.columns import Boolean, Category, Moment, Number, Unmodelled
-from priory.data.duckdb import open_in_duckdb
-from priory.data.memory import MemorySource
-from priory.data.opening import open_source
+from priory.data.kinds import Boolean, Category, Moment, Number, Unmodelled
 from priory.data.schema import Schema
-from priory.data.source import Source
+from priory.data.sources.duckdb import open_in_duckdb
+from priory.data.sources.memory import MemorySource
+from priory.data.sources.opening import open_source
+from priory.data.sources.source import Source
 from priory.domain import Clique, Domain
 from priory.errors import DataError, DomainError, OptionError, SizeError
 from priory.estimate.estimator import estimate

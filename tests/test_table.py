@@ -13,11 +13,11 @@ import pandas as pd
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from priory.data import frames
 from priory.data.cells import Cells
 from priory.data.codec import decode, encode
-from priory.data.columns import Boolean, Moment
+from priory.data.kinds import Boolean, Moment
 from priory.data.schema import Schema
+from priory.data.sources import frames
 from priory.data.table import Table
 from priory.errors import DataError
 from strategies_data import codes, schemas

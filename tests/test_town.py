@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from priory import town
-from priory.data.opening import open_source
 from priory.data.public import check_public
 from priory.data.schema import Schema
+from priory.data.sources.opening import open_source
 
 SCRIPT = Path(__file__).parent.parent / "tools" / "make_town.py"
 

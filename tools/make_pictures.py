@@ -13,11 +13,11 @@ import altair as alt
 import vl_convert
 
 from priory import town
-from priory.data.columns import Moment
+from priory.data.kinds import Moment
 from priory.data.moments import DAY_ZERO
-from priory.data.opening import open_source
 from priory.data.schema import Schema
-from priory.data.source import Source
+from priory.data.sources.opening import open_source
+from priory.data.sources.source import Source
 from priory.mechanisms.fit import fit
 from priory.report import charts
 from priory.report.answered import Answer

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from priory.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from priory.data.opening import open_source
     from priory.data.schema import Schema
-    from priory.data.source import Source
+    from priory.data.sources.opening import open_source
+    from priory.data.sources.source import Source
     from priory.data.table import Table
     from priory.domain import Domain
     from priory.errors import PrioryError
@@ -117,7 +117,7 @@ _MODULES = {
     "Schema": "priory.data.schema",
     "Sensitivity": "priory.queries.sensitivity",
     "Set": "priory.queries.parts",
-    "Source": "priory.data.source",
+    "Source": "priory.data.sources.source",
     "Step": "priory.privacy.progress",
     "Table": "priory.data.table",
     "Total": "priory.queries.parts",
@@ -131,7 +131,7 @@ _MODULES = {
     "forecast": "priory.mechanisms.forecast",
     "load": "priory.release",
     "measure": "priory.measure",
-    "open_source": "priory.data.opening",
+    "open_source": "priory.data.sources.opening",
     "plan": "priory.model.plan",
     "public_fitness": "priory.mechanisms.fitness",
     "read_measurements": "priory.release.measured",

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from priory.data.source import ROW_LIMIT
+from priory.data.sources.source import ROW_LIMIT
 from priory.privacy.budget import Budget, Number
 from priory.privacy.curator import Curator
 from priory.privacy.measurement import Measurement

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from priory.answer.basis import Basis, Drawn, Term
 from priory.answer.selection import Selection
-from priory.answer.terms import cells_of
 from priory.answer.where import Box, Where, modelled
 from priory.data.cells import Cells
-from priory.data.columns import ModelledColumn
+from priory.data.codec import cells_of
+from priory.data.kinds import ModelledColumn
 from priory.data.schema import Schema
 from priory.errors import OptionError
 from priory.factor import Array

@@ -11,9 +11,8 @@ from priory.answer.intervals import Interval
 from priory.answer.ratios import added, below, weighed
 from priory.answer.selection import Selection
 from priory.answer.tables import PRESENT, assembled, ordered, selections
-from priory.answer.terms import cells_at
 from priory.answer.where import Given, Where
-from priory.data.columns import Binned, ModelledColumn
+from priory.data.kinds import ModelledColumn
 from priory.data.table import Table
 from priory.errors import OptionError
 from priory.factor import Array
@@ -40,11 +39,9 @@ def quantile(basis: Basis, name: str, at: float = 0.5, by: Names = (), where: Gi
         for ends in (curve.estimate, curve.low, curve.high)
     )
     notes = grid.where.notes(basis.schema)
-    is_cut = bool(notes) or isinstance(column, Binned)
+    is_cut = bool(notes) or column.is_binned
     source = "inferred" if is_cut and curve.source == "measured" else curve.source
-    return assembled(
-        grid.cells(), Interval(estimate, low, high, source), notes=notes, as_cells=partial(cells_at, column)
-    )
+    return assembled(grid.cells(), Interval(estimate, low, high, source), notes=notes, as_cells=column.cells_at)
 
 
 def _curve(cells: Sequence[Drawn], weights: Sequence[Array], at: float, places: int) -> Drawn:
@@ -62,7 +59,7 @@ def _curve(cells: Sequence[Drawn], weights: Sequence[Array], at: float, places: 
 
 def _knots(column: ModelledColumn, chosen: Sequence[Selection]) -> tuple[Array, Array]:
     """Where what is selected of each place begins and ends on the column's line."""
-    if not isinstance(column, Binned):
+    if not column.is_binned:
         places = np.arange(column.places, dtype=np.float64)
         return places, places
     edges = np.asarray(column.edges, dtype=np.float64)

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from priory.data.columns import Binned, Boolean, Category, ModelledColumn, Moment, Number
+from priory.data.kinds import ModelledColumn, Span
 from priory.factor import Array
 
 INFINITY = float("inf")
-Span = tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -68,42 +67,17 @@ class Selection:
 
     def _measured(self, column: ModelledColumn) -> tuple[Array, Array]:
         weights, sums = np.zeros(column.size), np.zeros(column.size)
-        places = slice(column.places)
-        if isinstance(column, Binned):
-            edges = np.asarray(column.edges)
-            width = (edges[1:] - edges[:-1]).astype(np.float64)
-            # The last of whole points is one before the end.
-            step = 1 if is_whole(column) else 0
-            for low, high in self.spans:
-                held = np.clip(edges, *_inside(edges, low, high))
-                first, last = held[:-1], held[1:]
-                share = (last - first) / width
-                weights[places] += share
-                sums[places] += share * (first + (last - step - first) / 2)
-        else:
-            for low, high in self.spans:
-                weights[max(0, int(max(low, 0))) : int(min(high, column.places))] = 1.0
-            sums[places] = weights[places] * points_of(column)
+        places, edges = slice(column.places), np.asarray(column.edges)
+        width = (edges[1:] - edges[:-1]).astype(np.float64)
+        for low, high in self.spans:
+            selected = np.clip(edges, *_inside(edges, low, high))
+            first, last = selected[:-1], selected[1:]
+            share = (last - first) / width
+            weights[places] += share
+            sums[places] += share * column.middles(first, last)
         if column.null_code is not None:
             weights[column.null_code] = float(self.null)
         return weights, sums
-
-
-def is_whole(column: ModelledColumn) -> bool:
-    """Whether the points of a column are whole numbers."""
-    return not isinstance(column, Number) or column.whole
-
-
-def points_of(column: Category | Boolean) -> Array:
-    """The number that each level stands for; its place where levels are texts."""
-    if isinstance(column, Category) and column.whole:
-        return np.asarray(column.values, dtype=np.float64)
-    return np.arange(column.places, dtype=np.float64)
-
-
-def is_numeric(column: ModelledColumn) -> bool:
-    """Whether values can be added up: numbers, moments, true and false, levels that are whole numbers."""
-    return isinstance(column, Number | Moment | Boolean) or column.whole
 
 
 def _inside(edges: np.ndarray[tuple[int], np.dtype[np.int64]], low: float, high: float) -> Span:

@@ -1,7 +1,6 @@
 """Tables: answers in the user's own terms, each with an interval and where it comes from."""
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,11 +10,11 @@ from priory.answer.basis import Basis, Drawn, Term
 from priory.answer.grid import EVERYTHING, Grid, Names
 from priory.answer.intervals import Interval, Source
 from priory.answer.ratios import Weights, added, below, ratios, weighed
-from priory.answer.selection import Selection, is_numeric
-from priory.answer.terms import cells_of, means_at, upper_ends
+from priory.answer.selection import Selection
 from priory.answer.where import Given, Where, modelled
 from priory.data.cells import Cells
-from priory.data.columns import Boolean, Category, ModelledColumn, Moment
+from priory.data.codec import cells_of
+from priory.data.kinds import ModelledColumn
 from priory.data.table import Table
 from priory.errors import OptionError
 from priory.factor import Array
@@ -36,12 +35,12 @@ def marginal(basis: Basis, names: Names, where: Given = None) -> Table:
 def total(basis: Basis, name: str, by: Names = (), where: Given = None) -> Table:
     """The sum of a column of numbers over the rows of each group; missing values add nothing."""
     column = _numeric(basis, name, "a sum")
-    if isinstance(column, Moment):
+    if not column.is_additive:
         raise OptionError("column", f"{name!r} is a {column.kind}: dates cannot be added up; ask for their mean")
     grid = Grid.of(basis, by, Where.of(where, basis.schema), name)
     values = [selection.sums(column) for selection in selections(grid, name, PRESENT)]
     found = weighed(grid.drawn(name), values, added).interval(basis.level)
-    return _table(grid, grid.cells(), found, is_cut=_is_coarse(column))
+    return _table(grid, grid.cells(), found, is_cut=column.is_coarse)
 
 
 def mean(basis: Basis, name: str, by: Names = (), where: Given = None) -> Table:
@@ -52,9 +51,7 @@ def mean(basis: Basis, name: str, by: Names = (), where: Given = None) -> Table:
     weights = [Weights(s.sums(column), s.weights(column)) for s in chosen]
     found = ratios(grid.drawn(name), weights, added).interval(basis.level)
     least, most = _reach(weights)
-    return _table(
-        grid, grid.cells(), found, least=least, most=most, is_cut=_is_coarse(column), as_cells=partial(means_at, column)
-    )
+    return _table(grid, grid.cells(), found, least=least, most=most, is_cut=column.is_coarse, as_cells=column.means_at)
 
 
 def _reach(weights: Sequence[Weights]) -> tuple[float, float]:
@@ -82,8 +79,8 @@ def cdf(basis: Basis, name: str, by: Names = (), where: Given = None) -> Table:
     weights = [Weights.alike(s.weights(column)) for s in selections(grid, name, PRESENT)]
     places = column.places
     found = ratios(grid.drawn(name), weights, lambda cells: below(cells, places)).interval(basis.level)
-    ends = upper_ends(column)
-    cells = {**grid.cells(places), name: Cells(np.tile(ends.values, grid.size), spelling=ends.spelling)}
+    ends = column.values_at(np.asarray(column.edges[1:]) - column.is_whole)
+    cells = {**grid.cells(places), name: Cells(np.tile(ends, grid.size))}
     return _table(grid, cells, found, least=0.0, most=1.0)
 
 
@@ -108,7 +105,7 @@ def answer(basis: Basis, asked: Query | Workload) -> Table:
 
 def _numeric(basis: Basis, name: str, what: str) -> ModelledColumn:
     column = modelled(basis.schema, name, "column")
-    if not is_numeric(column):
+    if not column.is_numeric:
         raise OptionError("column", f"{name!r} has text levels: {what} needs numbers; ask for its share or marginal")
     return column
 
@@ -116,20 +113,9 @@ def _numeric(basis: Basis, name: str, what: str) -> ModelledColumn:
 def ordered(basis: Basis, name: str) -> ModelledColumn:
     """A column whose values have an order."""
     column = modelled(basis.schema, name, "column")
-    if isinstance(column, Boolean) or (isinstance(column, Category) and not (column.ordered or _ascends(column))):
+    if not column.is_ascending:
         raise OptionError("column", f"{name!r} has no order; ask for its share or marginal, or declare it ordinal")
     return column
-
-
-def _ascends(column: Category) -> bool:
-    return column.whole and list(column.values) == sorted(column.values)
-
-
-def _is_coarse(column: ModelledColumn) -> bool:
-    """Whether values inside bins matter to sums and means, which then rest on their being spread evenly."""
-    return not isinstance(column, Category | Boolean) and any(
-        after - before != 1 for before, after in zip(column.edges[:-1], column.edges[1:], strict=True)
-    )
 
 
 def selections(grid: Grid, name: str, allowed: Selection) -> list[Selection]:

@@ -1,17 +1,16 @@
 """Where: which rows are meant, written as in SQL, as a sum of products of selections."""
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from priory.answer.selection import INFINITY, Selection, Span, is_whole, points_of
-from priory.answer.values import period_of
-from priory.data.cells import NUMBER
-from priory.data.columns import Binned, Category, ModelledColumn, Unmodelled
+from priory.answer.selection import INFINITY, Selection
+from priory.data.kinds import ModelledColumn, Span
 from priory.data.schema import Schema
 from priory.data.yaml_reader import suggestion
-from priory.errors import OptionError
+from priory.errors import OptionError, SchemaError
 from priory.factor import Array
 
 MOST_BOXES = 64
@@ -112,15 +111,17 @@ def modelled(schema: Schema, name: str, argument: str = "where") -> ModelledColu
     Raises:
         OptionError: there is none; the nearest is named.
     """
+    columns = {column.name: column for column in schema.modelled}
+    if name in columns:
+        return columns[name]
     for column in schema.columns:
-        if column.name == name and isinstance(column, Unmodelled):
-            raise OptionError(argument, f"column {name!r} is of kind {column.kind}, of which nothing was released")
         if column.name == name:
-            return column  # type: ignore[return-value]  # the only kinds left
-    names = [column.name for column in schema.modelled]
-    start = [other for other in names if isinstance(name, str) and other.startswith(f"{name} ")]
+            raise OptionError(argument, f"column {name!r} is of kind {column.kind}, of which nothing was released")
+    start = [other for other in columns if isinstance(name, str) and other.startswith(f"{name} ")]
     hint = (
-        f'did you mean "{start[0]}"? Put names with spaces in double quotes' if start else suggestion(str(name), names)
+        f'did you mean "{start[0]}"? Put names with spaces in double quotes'
+        if start
+        else suggestion(str(name), columns)
     )
     raise OptionError(argument, f"there is no column {name!r}; {hint}")
 
@@ -129,11 +130,19 @@ def _error(message: str) -> OptionError:
     return OptionError("where", message)
 
 
+@contextmanager
+def _about(column: ModelledColumn) -> Iterator[None]:
+    """Say of a value that the column cannot have that it stood in a condition."""
+    try:
+        yield
+    except SchemaError as error:
+        raise _error(f"column {column.name!r}: {error.reason}") from None
+
+
 def _cut(column: ModelledColumn, selection: Selection) -> Iterator[tuple[int, float]]:
-    if isinstance(column, Binned):
-        weights: Array = selection.weights(column)
-        for code in ((weights > 0) & (weights < 1)).nonzero()[0].tolist():
-            yield code, float(weights[code])
+    weights: Array = selection.weights(column)
+    for code in ((weights > 0) & (weights < 1)).nonzero()[0].tolist():
+        yield code, float(weights[code])
 
 
 def _is_empty(box: Box, schema: Schema) -> bool:
@@ -219,19 +228,16 @@ def _null(column: ModelledColumn) -> Selection:
 
 
 def _equal(column: ModelledColumn, value: object) -> Span:
-    start, end = period_of(column, value)
+    with _about(column):
+        start, end = column.period_of(value)
     if start == end:
-        reason = (
-            "whole numbers only" if is_whole(column) else "real numbers have no count of their own: ask for a range"
-        )
+        reason = "whole numbers only" if column.is_whole else "real numbers have no count of their own: ask for a range"
         raise _error(f"{column.name!r} = {value}: {reason}")
-    if isinstance(column, Binned) and (start >= column.edges[-1] or end <= column.edges[0]):
-        raise _error(f"{column.name!r} = {value} is outside the bounds, {column.labels[0]} to {_last(column)}")
+    if start >= column.edges[-1] or end <= column.edges[0]:
+        raise _error(
+            f"{column.name!r} = {value} is outside the bounds, {column.labels[0]} to {column.place_labels[-1]}"
+        )
     return start, end
-
-
-def _last(column: ModelledColumn) -> str:
-    return column.place_labels[-1]
 
 
 def _compared(column: ModelledColumn, sign: str, value: object) -> Selection:
@@ -240,44 +246,8 @@ def _compared(column: ModelledColumn, sign: str, value: object) -> Selection:
     if sign in ("!=", "<>"):
         start, end = _equal(column, value)
         return Selection.of([(-INFINITY, start), (end, INFINITY)])
-    if isinstance(column, Category):
-        return _compared_levels(column, sign, value)
-    if column.kind == "boolean":
-        raise _error(f"{column.name!r} is true or false, which {sign} does not order; use =")
-    start, end = period_of(column, value)
-    return Selection.of([_side(sign, start, end)])
-
-
-def _side(sign: str, start: float, end: float) -> Span:
-    return {
-        "<": (-INFINITY, start),
-        "<=": (-INFINITY, end),
-        ">": (end, INFINITY),
-        ">=": (start, INFINITY),
-    }[sign]
-
-
-def _compared_levels(column: Category, sign: str, value: object) -> Selection:
-    """Levels in their declared order; whole numbers that have no declared order in that of numbers."""
-    if column.ordered:
-        start, end = period_of(column, value)
-        low, high = _side(sign, start, end)
-        # A label for other cells stands after the levels and has no rank.
-        return Selection.of([(max(low, 0), min(high, len(column.levels)))])
-    number = _spelled_number(value)
-    if not column.whole or number is None:
-        raise _error(f"{column.name!r} has levels without an order, so {sign} means nothing; use = or in")
-    holds: Callable[[float], bool] = {
-        "<": lambda level: level < number,
-        "<=": lambda level: level <= number,
-        ">": lambda level: level > number,
-        ">=": lambda level: level >= number,
-    }[sign]
-    return Selection.of([(code, code + 1) for code, level in enumerate(points_of(column).tolist()) if holds(level)])
-
-
-def _spelled_number(value: object) -> float | None:
-    return float(str(value)) if NUMBER.fullmatch(str(value)) else None
+    with _about(column):
+        return Selection.of(column.compared(sign, value))
 
 
 def _opposite(selection: Selection) -> Selection:

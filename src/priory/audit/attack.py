@@ -25,7 +25,7 @@ from priory.audit.laws import Array, log_chances, log_masses
 from priory.audit.primitives import CONFIDENCE, clopper_pearson
 from priory.audit.replay import recorded
 from priory.audit.tables import budget_of
-from priory.data.source import ROW_LIMIT
+from priory.data.sources.source import ROW_LIMIT
 from priory.domain import Clique, Domain
 from priory.factor import Factor
 from priory.mechanisms.registry import MECHANISMS, Mechanism

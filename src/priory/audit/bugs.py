@@ -20,8 +20,9 @@ from priory.audit.primitives import audited_choice, audited_noise, claim_of
 from priory.audit.replay import complaints_about
 from priory.audit.settings import complaints_about_setting
 from priory.audit.tables import Neighbours
-from priory.data import duckdb, opening, spelling
+from priory.data import spelling
 from priory.data.cells import Cells, is_null
+from priory.data.sources import duckdb, opening
 from priory.mechanisms import privbayes
 from priory.mechanisms.mwem import MWEM
 from priory.mechanisms.registry import MECHANISMS, Mechanism

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from priory.audit.findings import Effort, Finding
 from priory.audit.tables import budget_of
-from priory.data.source import ROW_LIMIT
+from priory.data.sources.source import ROW_LIMIT
 from priory.domain import Clique, Domain
 from priory.factor import Factor
 from priory.privacy.budget import Budget, Currency

@@ -9,7 +9,7 @@ import numpy as np
 from priory.audit.findings import Effort, Finding
 from priory.audit.replay import REPLAYED, SEED, pairs, replay_pair
 from priory.audit.tables import SCHEMA, Neighbours, write
-from priory.data.files import read_public_file
+from priory.data.sources.files import read_public_file
 from priory.mechanisms.registry import MECHANISMS, Mechanism, Registered
 from priory.model.bases import PublicRows
 from priory.privacy.noise import Integers
@@ -55,7 +55,7 @@ def public_rows(kind: str, pair: Neighbours, folder: Path) -> Integers:
 
 def _encoded(pair: Neighbours, folder: Path) -> Integers:
     from priory.data.codec import encode
-    from priory.data.frames import cells_of
+    from priory.data.sources.frames import cells_of
 
     names = [column.name for column in SCHEMA.modelled]
     cells = cells_of(read_public_file(write(pair.one, folder / "public.csv"), names), names)

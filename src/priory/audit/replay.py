@@ -15,7 +15,7 @@ import numpy as np
 from priory.audit.findings import Effort, Finding
 from priory.audit.laws import Array, price
 from priory.audit.tables import SCHEMA, Neighbours, crowds, neighbours, strangers
-from priory.data.source import Source
+from priory.data.sources.source import Source
 from priory.domain import Domain
 from priory.mechanisms.registry import MECHANISMS, Mechanism
 from priory.privacy.budget import Budget

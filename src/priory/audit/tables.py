@@ -11,9 +11,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from priory.data.opening import open_source
 from priory.data.schema import Schema
-from priory.data.source import Source
+from priory.data.sources.opening import open_source
+from priory.data.sources.source import Source
 from priory.privacy.budget import Budget, Currency
 from priory.queries.sensitivity import Relation
 

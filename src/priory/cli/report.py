@@ -75,7 +75,7 @@ def _check_confirmed(output: Path, *, not_private: bool, yes: bool) -> None:
 
 
 def _write_truth(release: Release, table: Path, output: Path, ledger: Path | None, unit: str | None) -> None:
-    from priory.data.opening import open_source
+    from priory.data.sources.opening import open_source
     from priory.privacy.ledger import Ledger
     from priory.report.truth import truth_page
 

@@ -7,14 +7,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from priory.data.cells import Cells, places_of, read_cells
-from priory.data.columns import Boolean, Category, ModelledColumn, Moment, Number
-from priory.data.constraints import Order
+from priory.data.cells import Cells
+from priory.data.kinds import ModelledColumn
+from priory.data.reading import read_cells
 from priory.data.schema import Schema
+from priory.data.schema.constraints import Order
 from priory.data.table import Table
 from priory.errors import DataError
 
 Codes = NDArray[np.unsignedinteger[Any]]
+Mask = NDArray[np.bool_]
 
 
 def encode(schema: Schema, columns: Mapping[str, Cells]) -> dict[str, Codes]:
@@ -33,7 +35,7 @@ def encode(schema: Schema, columns: Mapping[str, Cells]) -> dict[str, Codes]:
 def encode_column(column: ModelledColumn, cells: Cells) -> Codes:
     """The codes of one column."""
     readings = read_cells(column, cells)
-    places = np.where(readings.bad, column.other_code, places_of(column, readings))
+    places = np.where(readings.bad, column.other_code, column.places_of(readings.values))
     return np.where(readings.missing, column.missing_code, places).astype(code_type(column.size))
 
 
@@ -71,34 +73,22 @@ def decode_column(column: ModelledColumn, codes: NDArray[np.integer[Any]], rng: 
     """The cells of one column."""
     if codes.size and not 0 <= codes.min() <= codes.max() < column.size:
         raise DataError(f"codes must be 0 to {column.size - 1}", column=column.name)
+    places, null = _places(column, codes)
+    edges = np.asarray(column.edges)
+    points = column.drawn(edges[places], edges[places + 1], rng) if column.is_binned else places
+    return Cells(column.values_at(points), null, spelling=column.spelling)
+
+
+def cells_of(column: ModelledColumn, codes: NDArray[np.integer[Any]]) -> Cells:
+    """What codes stand for: levels, true and false, whole numbers and days where a bin is one, else bins as texts."""
+    places, null = _places(column, codes)
+    return Cells(column.place_values[places], null)
+
+
+def _places(column: ModelledColumn, codes: NDArray[np.integer[Any]]) -> tuple[NDArray[np.intp], Mask | None]:
+    """The place of each code, and where it is null."""
     null = codes == column.places if column.nullable else None
-    places = np.minimum(codes, column.places - 1).astype(np.intp)
-    match column:
-        case Category():
-            return Cells(np.array(column.values, dtype=np.int64 if column.whole else object)[places], null)
-        case Boolean():
-            is_usual = "true" in column.true and "false" in column.false
-            return Cells(places == 1, null, spelling=None if is_usual else (column.false[0], column.true[0]))
-        case Number():
-            edges = np.asarray(column.edges)
-            return Cells(_drawn(column, edges[places], edges[places + 1], rng), null)
-        case Moment():
-            edges = np.asarray(column.edges)
-            return Cells(_drawn(column, edges[places], edges[places + 1], rng), null, spelling=column.format)
-
-
-def _drawn(column: Number | Moment, low: NDArray[Any], high: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
-    """One value in each [low, high); for reals that end at the upper bound, the bound too."""
-    if isinstance(column, Number) and not column.whole:
-        share = rng.random(len(low))
-        # Not low + share·(high − low): the difference of two finite bounds can be infinite.
-        values = low * (1 - share) + high * share
-        top = np.where(high == column.high, high, np.nextafter(high, -np.inf))
-        return np.asarray(np.clip(values, low, np.maximum(low, top)))
-    whole = rng.integers(low, high, dtype=np.int64)
-    if isinstance(column, Number):
-        return whole
-    return whole.astype("datetime64[us]" if column.clock else "datetime64[D]")
+    return np.minimum(codes, column.places - 1).astype(np.intp), null
 
 
 def _put_in_order(
@@ -108,39 +98,36 @@ def _put_in_order(
     rng: np.random.Generator,
 ) -> None:
     """Draw again, inside the same bins, the rows in which values fall along the chain."""
-    binned = [column for column in chain if isinstance(column, Number | Moment)]
-    if len(binned) < len(chain) or len({column.kind for column in chain}) > 1:
+    if not chain[0].is_binned or len({column.kind for column in chain}) > 1:
         return  # levels are not drawn; integers and reals in one chain keep the order of their bins only
-    values = [_plain(columns[column.name].values) for column in binned]
+    values = [_plain(columns[column.name].values) for column in chain]
     nulls = [
         np.zeros(len(v), dtype=bool) if (n := columns[c.name].null) is None else n
-        for c, v in zip(binned, values, strict=True)
+        for c, v in zip(chain, values, strict=True)
     ]
     rows = np.flatnonzero(_any_falls(values, nulls))
-    places = [np.minimum(codes[column.name], column.places - 1).astype(np.intp)[rows] for column in binned]
-    edges = [np.asarray(column.edges) for column in binned]
+    places = [_places(column, codes[column.name])[0][rows] for column in chain]
+    edges = [np.asarray(column.edges) for column in chain]
     # Below the end of every later bin, or nothing would be left for those.
     ends = [
         np.where(null[rows], edge[-1], edge[place + 1]) for edge, place, null in zip(edges, places, nulls, strict=True)
     ]
     ceilings = list(itertools.accumulate(reversed(ends), np.minimum))[::-1]
     floor = np.full(len(rows), min(edge[0] for edge in edges))
-    for column, value, null, edge, place, ceiling in zip(binned, values, nulls, edges, places, ceilings, strict=True):
+    for column, value, null, edge, place, ceiling in zip(chain, values, nulls, edges, places, ceilings, strict=True):
         low = np.maximum(edge[place], floor)
         can = np.flatnonzero(~null[rows] & _has_room(column, low, edge[place + 1], ceiling))
-        floor[can] = _plain(_drawn(column, low[can], ceiling[can], rng))
+        floor[can] = column.drawn(low[can], ceiling[can], rng)
         value[rows[can]] = floor[can]
         cells = columns[column.name]
         columns[column.name] = Cells(value.astype(cells.values.dtype), cells.null, spelling=cells.spelling)
 
 
-def _has_room(
-    column: Number | Moment, low: NDArray[Any], end: NDArray[Any], ceiling: NDArray[Any]
-) -> NDArray[np.bool_]:
+def _has_room(column: ModelledColumn, low: NDArray[Any], end: NDArray[Any], ceiling: NDArray[Any]) -> Mask:
     """Where the bin has a value from `low` to `ceiling`; bins of reals may meet in one point, if it is in them."""
-    if isinstance(column, Moment) or column.whole:
-        return low < ceiling
-    return np.asarray((low < ceiling) | ((low == ceiling) & ((low < end) | (end == column.high))))
+    if column.is_whole:
+        return np.asarray(low < ceiling)
+    return np.asarray((low < ceiling) | ((low == ceiling) & ((low < end) | (end == column.edges[-1]))))
 
 
 def _plain(values: NDArray[Any]) -> NDArray[Any]:

@@ -2,7 +2,13 @@
 
 import calendar
 import datetime as dt
+import re
 from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from priory.errors import SchemaError
 
 DAY_ZERO = dt.date(1970, 1, 1).toordinal()
 MICROSECONDS_A_DAY = 86_400_000_000
@@ -12,6 +18,57 @@ LAST_DAY = dt.date.max.toordinal() - DAY_ZERO
 FORMAT_FIELDS = {"Y": "([0-9]{4})"} | dict.fromkeys("mdHMS", "([0-9]{1,2})")
 ISO_DATE = "([0-9]{4})-([0-9]{2})-([0-9]{2})"
 ISO_DATETIME = ISO_DATE + r"[T ]([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,6}))?)?"
+
+
+def moment_of(name: str, value: object, *, clock: bool, is_end: bool = False) -> int:
+    """A moment of a schema, written in ISO 8601, as an integer.
+
+    Args:
+        name: the column, for errors.
+        value: the text.
+        clock: whether the column has a time of day; if so, a date alone means its midnight.
+        is_end: a date alone means its last microsecond instead.
+    """
+    is_date = isinstance(value, str) and re.fullmatch(ISO_DATE, value) is not None
+    is_moment = is_date or (clock and isinstance(value, str) and re.fullmatch(ISO_DATETIME, value) is not None)
+    try:
+        moment = dt.datetime.fromisoformat(str(value) if is_moment else "")
+    except ValueError:
+        example = "2024-03-01T12:30" if clock else "2024-03-01"
+        raise SchemaError(f"{value!r} is not a moment of this column; write it as {example}", column=name) from None
+    days = moment.toordinal() - DAY_ZERO
+    if not clock:
+        return days
+    start = days * MICROSECONDS_A_DAY
+    if is_date:
+        return start + MICROSECONDS_A_DAY - 1 if is_end else start
+    return start + (moment - dt.datetime.combine(moment.date(), dt.time())) // dt.timedelta(microseconds=1)
+
+
+def days_or_microseconds(moments: NDArray[np.datetime64], *, clock: bool) -> NDArray[np.int64]:
+    """NumPy's datetimes as integers of the column's unit, without overflow: years stay within 1 to 9999."""
+    unit = np.datetime_data(moments.dtype)[0]
+    if unit == "generic":
+        return np.zeros(len(moments), dtype=np.int64)
+    if unit in ("Y", "M", "W", "D", "h", "m", "s", "ms"):
+        first, last = (np.datetime64(day, "D").astype(moments.dtype) for day in (FIRST_DAY, LAST_DAY + 1))
+        moments = np.where(moments < first, first, np.where(moments > last, last, moments))
+    microseconds = moments.astype("datetime64[us]").astype(np.int64)
+    return microseconds if clock else microseconds // MICROSECONDS_A_DAY
+
+
+def microseconds_of(cell: object) -> int | None:
+    """A typed moment in microseconds since 1970-01-01, in UTC; None if the cell is none."""
+    if isinstance(cell, np.datetime64):
+        return int(days_or_microseconds(np.array([cell]), clock=True)[0])
+    if not isinstance(cell, dt.date):
+        return None
+    days = cell.toordinal() - DAY_ZERO
+    if not isinstance(cell, dt.datetime):
+        return days * MICROSECONDS_A_DAY
+    offset = cell.utcoffset() or dt.timedelta()
+    time = dt.timedelta(hours=cell.hour, minutes=cell.minute, seconds=cell.second, microseconds=cell.microsecond)
+    return days * MICROSECONDS_A_DAY + (time - offset) // dt.timedelta(microseconds=1)
 
 
 def moment_text(moment: int, *, clock: bool) -> str:

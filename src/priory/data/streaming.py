@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
-from priory.data.files import PARQUET_SUFFIXES, connect, container_errors
+from priory.data.sources.files import PARQUET_SUFFIXES, connect, container_errors
 from priory.data.sql import literal
 from priory.data.table import Table
 from priory.data.writing import written_whole

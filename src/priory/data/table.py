@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priory.data.cells import Cells
-from priory.data.files import connect, container_errors
+from priory.data.sources.files import connect, container_errors
 from priory.data.sql import identifier, literal
 from priory.data.visible import visible
 from priory.data.writing import written_whole

@@ -2,7 +2,8 @@
 
 import difflib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -36,6 +37,16 @@ class Value:
     def error(self, message: str, column: str | None = None) -> SchemaError:
         """An error that names this place, to be raised."""
         return SchemaError(message, column=column, line=self.line, path=self.path)
+
+    @contextmanager
+    def located(self) -> Iterator[None]:
+        """Give schema errors from inside this line and file, if they do not know theirs."""
+        try:
+            yield
+        except SchemaError as error:
+            if error.line is not None:
+                raise
+            raise self.error(error.reason, error.column) from None
 
     def entries(self, what: str, column: str | None = None) -> Mapping[str, tuple["Value", "Value"]]:
         """The keys and values of a mapping."""

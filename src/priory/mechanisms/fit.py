@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from priory.data.opening import open_source
 from priory.data.public import public_codes
 from priory.data.schema import Schema
-from priory.data.source import Source, checked_row_limit
+from priory.data.sources.opening import open_source
+from priory.data.sources.source import Source, checked_row_limit
 from priory.errors import BudgetError, DomainError, PrioryError
 from priory.mechanisms.account import accounted
 from priory.mechanisms.currency import budget_for

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from priory.answer.basis import memory_of
 from priory.answer.metrics import total_variation
 from priory.data.codec import code_type
-from priory.data.memory import MemorySource
 from priory.data.public import public_codes
 from priory.data.schema import Schema
+from priory.data.sources.memory import MemorySource
 from priory.data.table import html_table, text_table
 from priory.domain import Clique, Domain
 from priory.errors import DataError, OptionError

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from priory.data.source import ROW_LIMIT, Source, checked_cliques
+from priory.data.sources.source import ROW_LIMIT, Source, checked_cliques
 from priory.domain import Clique
 from priory.errors import BudgetError, DataError, DomainError, OptionError
 from priory.privacy.budget import Budget, rounded_down, rounded_up

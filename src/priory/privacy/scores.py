@@ -15,7 +15,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from priory.data.source import ROW_LIMIT
+from priory.data.sources.source import ROW_LIMIT
 from priory.errors import OptionError
 from priory.privacy.noise import Integers
 from priory.queries.parts import Numbers

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from priory.data.source import Source
+from priory.data.sources.source import Source
 from priory.privacy.noise import Integers
 from priory.queries.query import Query
 from priory.queries.sensitivity import entry_range

@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from priory.data.columns import Category
+from priory.data.kinds import Category
 from priory.data.schema import Schema
 from priory.domain import Clique, Domain
 from priory.errors import DataError

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from priory.answer.where import Given, Where
 from priory.data.cells import Cells
 from priory.data.codec import decode
-from priory.data.obeying import breaking
 from priory.data.schema import Schema
+from priory.data.schema.obeying import breaking
 from priory.data.table import Table
 from priory.domain import Clique
 from priory.errors import OptionError

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from priory.data.columns import ModelledColumn
+from priory.data.kinds import ModelledColumn
 from priory.factor import Array
 from priory.queries.parts import Identity, Part, Recode
 from priory.report.labels import axis_labels, distinct

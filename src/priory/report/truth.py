@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from priory.answer.metrics import total_variation
-from priory.data.source import Source
+from priory.data.sources.source import Source
 from priory.domain import Clique
 from priory.errors import DomainError, OptionError
 from priory.factor import Array

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priory.data.codec import Codes
-from priory.data.source import ROW_LIMIT, checked_cliques
+from priory.data.sources.source import ROW_LIMIT, checked_cliques
 from priory.domain import Clique, Domain
 from priory.factor import Factor
 

@@ -4,7 +4,7 @@ import itertools
 import re
 import sys
 from collections.abc import Iterable, Sequence
-from typing import TypeAlias
+from typing import TypeAlias, TypedDict
 
 from priory.data.moments import FORMAT_FIELDS
 from priory.errors import SchemaError
@@ -49,15 +49,31 @@ def checked_name(name: str) -> None:
     checked_texts(name, "the name", [name])
 
 
-def checked_common(name: str, *, nullable: bool, other: object, nulls: Iterable[str]) -> tuple[str, ...]:
+class Nulls(TypedDict, total=False):
+    """What a modelled column may be told of its missing cells: whether they have a code, and texts that mean them."""
+
+    nullable: bool
+    nulls: Iterable[str]
+
+
+class Checked(TypedDict):
+    """What every modelled column has: its name, and the same of its missing cells."""
+
+    name: str
+    nullable: bool
+    nulls: tuple[str, ...]
+
+
+def checked_common(name: str, other: object, given: Nulls) -> Checked:
     """What every modelled column declares: a name, somewhere for bad cells to go, and its texts for missing ones."""
     checked_name(name)
+    nullable = given.get("nullable", False)
     if not nullable and other is None:
         raise SchemaError(
             "bad cells have nowhere to go; add nullable: true, or other: with the value that stands for them",
             column=name,
         )
-    return checked_texts(name, "nulls", nulls)
+    return {"name": name, "nullable": nullable, "nulls": checked_texts(name, "nulls", given.get("nulls", ()))}
 
 
 def checked_texts(name: str, what: str, texts: Iterable[str]) -> tuple[str, ...]:

@@ -1,9 +1,7 @@
 """Constraints: combinations of values that cannot be, as structural zeros on codes."""
 
-import datetime as dt
 import itertools
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -11,14 +9,12 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from priory.data.columns import Boolean, Category, ModelledColumn, Moment, Number
-from priory.data.moments import DAY_ZERO, ISO_DATE, ISO_DATETIME, MICROSECONDS_A_DAY
+from priory.data.kinds import ModelledColumn, PublicValue
 from priory.domain import Clique
 from priory.errors import SchemaError
 
 MOST_CELLS = 10_000_000
 
-PublicValue: TypeAlias = str | int | float | bool
 Mask: TypeAlias = NDArray[np.bool_]
 Columns: TypeAlias = Mapping[str, ModelledColumn]
 
@@ -62,19 +58,17 @@ class Condition:
     def _inside(self, column: ModelledColumn) -> Mask:
         if self.values:
             return one_of(column, self.values)
-        if isinstance(column, Boolean) or (isinstance(column, Category) and not column.ordered):
-            raise SchemaError(
-                "below and above need an order; list the values, or use kind: ordinal", column=column.name
-            )
+        if column.order is None:
+            raise column.error("below and above need an order; list the values, or use kind: ordinal")
         inside = _ranked(column)
         first, last = _extent(column)
         if self.below is not None:
-            limit = point_of(column, self.below)
+            limit = column.point_of(self.below)
             # The upper end of a bin of reals is outside the bin, except in the last one.
-            is_open = isinstance(column, Number) and not column.whole
+            is_open = not column.is_whole
             inside &= (last <= limit) & (~_is_last(column) | (last < limit)) if is_open else last < limit
         if self.above is not None:
-            inside &= first > point_of(column, self.above)
+            inside &= first > column.point_of(self.above)
         return inside
 
 
@@ -173,75 +167,23 @@ def check(constraint: Constraint, columns: Columns) -> None:
 
 def one_of(column: ModelledColumn, values: tuple[PublicValue, ...]) -> Mask:
     """Which places stand for nothing but `values`."""
-    points = np.array(sorted({point_of(column, value) for value in values}))
+    points = np.array(sorted({column.point_of(value) for value in values}))
     first, last = _extent(column)
-    if isinstance(column, Number) and not column.whole:
-        raise SchemaError("reals are compared by below and above, not by value", column=column.name)
+    if not column.is_whole:
+        raise column.error("reals are compared by below and above, not by value")
     held = np.searchsorted(points, last, side="right") - np.searchsorted(points, first, side="left")
     return np.asarray(held == last - first + 1)
 
 
-def point_of(column: ModelledColumn, value: PublicValue) -> float:
-    """A value of a schema as a number: its place among levels, itself, or days or microseconds.
-
-    Raises:
-        SchemaError: the column cannot have this value.
-    """
-    match column:
-        case Category():
-            if isinstance(value, bool | float) or value not in column.place_by_value:
-                raise SchemaError(f"{value!r} is not one of the levels", column=column.name)
-            return column.place_by_value[value]
-        case Boolean():
-            if isinstance(value, bool) or value in (*column.true, *column.false):
-                return int(value) if isinstance(value, bool) else int(value in column.true)
-            raise SchemaError(f"{value!r} is not true or false", column=column.name)
-        case Number():
-            if isinstance(value, bool | str):
-                raise SchemaError(f"{value!r} is not a number", column=column.name)
-            return value
-        case Moment():
-            return moment_of(column.name, value, clock=column.clock)
-
-
-def moment_of(name: str, value: object, *, clock: bool, is_end: bool = False) -> int:
-    """A moment of a schema, written in ISO 8601, as an integer.
-
-    Args:
-        name: the column, for errors.
-        value: the text.
-        clock: whether the column has a time of day; if so, a date alone means its midnight.
-        is_end: a date alone means its last microsecond instead.
-    """
-    is_date = isinstance(value, str) and re.fullmatch(ISO_DATE, value) is not None
-    is_moment = is_date or (clock and isinstance(value, str) and re.fullmatch(ISO_DATETIME, value) is not None)
-    try:
-        moment = dt.datetime.fromisoformat(str(value) if is_moment else "")
-    except ValueError:
-        example = "2024-03-01T12:30" if clock else "2024-03-01"
-        raise SchemaError(f"{value!r} is not a moment of this column; write it as {example}", column=name) from None
-    days = moment.toordinal() - DAY_ZERO
-    if not clock:
-        return days
-    start = days * MICROSECONDS_A_DAY
-    if is_date:
-        return start + MICROSECONDS_A_DAY - 1 if is_end else start
-    return start + (moment - dt.datetime.combine(moment.date(), dt.time())) // dt.timedelta(microseconds=1)
-
-
 def _extent(column: ModelledColumn) -> tuple[NDArray[Any], NDArray[Any]]:
     """The smallest and the largest point of each place (for reals, where the bin ends)."""
-    if isinstance(column, Category | Boolean):
-        return np.arange(column.places), np.arange(column.places)
     edges = np.asarray(column.edges)
-    is_whole = isinstance(column, Moment) or column.whole
-    return edges[:-1], edges[1:] - 1 if is_whole else edges[1:]
+    return edges[:-1], edges[1:] - column.is_whole
 
 
 def _ranked(column: ModelledColumn) -> Mask:
     """Which places have a rank: all but a label for other cells that is not itself a level."""
-    ranked = len(column.levels) if isinstance(column, Category) else column.places
-    return np.asarray(np.arange(column.places) < ranked)
+    return np.asarray(np.arange(column.places) < column.ranks)
 
 
 def _is_last(column: ModelledColumn) -> Mask:
@@ -254,21 +196,15 @@ def _falls(before: ModelledColumn, after: ModelledColumn) -> Mask:
     mask = np.zeros((before.size, after.size), dtype=bool)
     first, last = _extent(before)[0], _extent(after)[1]
     falls = (first[:, None] > last) & _ranked(before)[:, None] & _ranked(after)
-    if isinstance(after, Number) and not after.whole:
+    if not after.is_whole:
         falls |= (first[:, None] == last) & ~_is_last(after)
     mask[: before.places, : after.places] = falls
     return mask
 
 
 def _check_comparable(before: ModelledColumn, after: ModelledColumn) -> None:
-    numbers = isinstance(before, Number) and isinstance(after, Number)
-    moments = isinstance(before, Moment) and isinstance(after, Moment) and before.clock == after.clock
-    if numbers or moments:
-        return
-    ordinals = isinstance(before, Category) and isinstance(after, Category) and before.ordered and after.ordered
-    if not ordinals or before.values != after.values:  # type: ignore[union-attr]  # both are categories here
-        raise SchemaError(
+    if before.order is None or before.order != after.order:
+        raise after.error(
             f"cannot be ordered after {before.name!r}; "
-            "order takes numbers, dates, datetimes, or ordinals with the same levels",
-            column=after.name,
+            "order takes numbers, dates, datetimes, or ordinals with the same levels"
         )

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from priory.data.columns import Boolean, Category, Column, ModelledColumn, Unmodelled
-from priory.data.constraints import Constraint, PublicValue, check, one_of
+from priory.data.kinds import Category, Column, ModelledColumn, PublicValue
+from priory.data.schema.constraints import Constraint, check, one_of
 from priory.data.table import html_facts, html_table, text_table
 from priory.data.visible import visible
 from priory.data.writing import written_whole
@@ -36,13 +36,10 @@ class Group:
 
     def check(self, columns: Sequence[Column]) -> None:
         """Refuse groups that do not fit the columns."""
-        found = [_found(columns, name) for name in self.by]
-        if not found or len(set(self.by)) < len(self.by):
+        if not self.by or len(set(self.by)) < len(self.by):
             raise SchemaError("groups need by: with at least one column, each named once")
-        for column in found:
-            if isinstance(column, Unmodelled) or (self.values is None and not isinstance(column, Category | Boolean)):
-                raise SchemaError("groups are made by categories, ordinals or booleans", column=column.name)
-        count = math.prod(len(_own(column)) for column in found) if self.values is None else len(self.values)
+        listed = self._listed_codes(columns)
+        count = math.prod(map(len, listed)) if self.values is None else len(self.values)
         if not 0 < count <= MOST_GROUPS:
             raise SchemaError(f"there are {count:,} groups; there must be 1 to {MOST_GROUPS:,}: list fewer values")
         codes = self.codes(columns)
@@ -51,13 +48,27 @@ class Group:
 
     def codes(self, columns: Sequence[Column]) -> list[tuple[int, ...]]:
         """The codes of each group."""
-        found = [_found(columns, name) for name in self.by]
         if self.values is None:
-            return list(itertools.product(*(_own(column) for column in found)))
+            return list(itertools.product(*self._listed_codes(columns)))
+        size = len(self.by)
         for row in self.values:
-            if len(row) != len(found):
-                raise SchemaError(f"a group needs {len(found)} values, one for each of {list(self.by)}; got {len(row)}")
-        return [tuple(map(_code, found, row)) for row in self.values]
+            if len(row) != size:
+                raise SchemaError(f"a group needs {size} values, one for each of {list(self.by)}; got {len(row)}")
+        return [tuple(map(_code, self._columns(columns), row)) for row in self.values]
+
+    def _columns(self, columns: Sequence[Column]) -> list[ModelledColumn]:
+        for column in (_found(columns, name) for name in self.by):
+            if not isinstance(column, ModelledColumn):
+                raise SchemaError("groups are made by categories, ordinals or booleans", column=column.name)
+        return modelled_of(_found(columns, name) for name in self.by)
+
+    def _listed_codes(self, columns: Sequence[Column]) -> list[tuple[int, ...]]:
+        """The codes of each column's declared values; without `values`, they make the groups."""
+        codes = [column.group_codes for column in self._columns(columns)]
+        for name, each in zip(self.by, codes, strict=True):
+            if self.values is None and each is None:
+                raise SchemaError("groups are made by categories, ordinals or booleans", column=name)
+        return [each or () for each in codes]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,9 +137,9 @@ class Schema:
     @classmethod
     def parse(cls, text: str, *, path: str | None = None) -> "Schema":
         """Read a schema from YAML text; `path` is for errors."""
-        from priory.data import schema_file
+        from priory.data.schema import file
 
-        return schema_file.parse(text, path)
+        return file.parse(text, path)
 
     @classmethod
     def coded(cls, sizes: Mapping[str, int], *, name: str = "coded") -> "Schema":
@@ -151,15 +162,15 @@ class Schema:
 
         Never give it private rows: levels and bounds are read from the cells.
         """
-        from priory.data import public
+        from priory.data.schema import draft
 
-        return cls.of(public.columns_of(data), name=name)
+        return cls.of(draft.columns_of(data), name=name)
 
     def dump(self) -> str:
         """The schema as YAML text."""
-        from priory.data import schema_file
+        from priory.data.schema import file
 
-        return schema_file.dump(self)
+        return file.dump(self)
 
     def save(self, path: str | Path) -> None:
         """Write the schema to a YAML file."""
@@ -169,7 +180,7 @@ class Schema:
     @property
     def modelled(self) -> tuple[ModelledColumn, ...]:
         """The columns that become attributes, in order."""
-        return tuple(column for column in self.columns if not isinstance(column, Unmodelled))
+        return tuple(modelled_of(self.columns))
 
     @cached_property
     def domain(self) -> Domain:
@@ -230,25 +241,21 @@ def _found(columns: Sequence[Column], name: str) -> Column:
     )
 
 
-def _own(column: Column) -> list[int]:
-    """The codes of what is declared, without where other cells go and without null."""
-    if isinstance(column, Category):
-        return [code for code, level in enumerate(column.levels) if level != column.other]
-    return [0, 1]
+def modelled_of(columns: Iterable[Column]) -> list[ModelledColumn]:
+    """The columns that become attributes."""
+    return [column for column in columns if isinstance(column, ModelledColumn)]
 
 
-def _code(column: Column, value: PublicValue) -> int:
+def _code(column: ModelledColumn, value: PublicValue) -> int:
     """The code that stands for nothing but `value`."""
-    if isinstance(column, Unmodelled):
-        raise SchemaError("groups are made by modelled columns", column=column.name)
-    places = np.flatnonzero(one_of(column, (value,)))
-    if len(places) != 1:
-        raise SchemaError(f"no bin or level is just {value!r}", column=column.name)
-    return int(places[0])
+    codes = np.flatnonzero(one_of(column, (value,)))
+    if len(codes) != 1:
+        raise column.error(f"no bin or level is just {value!r}")
+    return int(codes[0])
 
 
 def _described(column: Column) -> list[str]:
-    if isinstance(column, Unmodelled):
+    if not isinstance(column, ModelledColumn):
         return [column.name, column.kind, "", "not modelled", "", ""]
     labels = column.place_labels
     shown = ", ".join(labels if len(labels) <= 4 else [*labels[:2], "…", labels[-1]])

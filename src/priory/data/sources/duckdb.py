@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from priory.data.files import OpenTable, connect, container_errors, open_file, open_relation
-from priory.data.frames import position
-from priory.data.memory import MemorySource
-from priory.data.source import ROW_LIMIT, Source, checked_cliques
+from priory.data.sources.encoding import bounded, encoding, person_cell
+from priory.data.sources.files import OpenTable, connect, container_errors, open_file, open_relation
+from priory.data.sources.frames import position
+from priory.data.sources.memory import MemorySource
+from priory.data.sources.source import ROW_LIMIT, Source, checked_cliques
 from priory.data.spelling import FUNCTIONS
-from priory.data.sql import bounded, encoding, literal, person_cell
+from priory.data.sql import literal
 from priory.errors import DataError, OptionError
 from priory.factor import Factor
 

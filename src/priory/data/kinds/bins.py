@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Literal, TypeAlias, get_args
 
-from priory.data.declared import check_bounds, check_codes
+from priory.data.kinds.declared import check_bounds, check_codes
 from priory.data.moments import DAY_ZERO, LAST_DAY, MICROSECONDS_A_DAY
 from priory.errors import SchemaError
 

@@ -3,10 +3,9 @@
 from pathlib import Path
 from typing import cast
 
-from priory.data.columns import Unmodelled
 from priory.data.persons import PersonRule, kept_records
 from priory.data.schema import Schema
-from priory.data.source import Source, checked_row_limit
+from priory.data.sources.source import Source, checked_row_limit
 from priory.domain import Domain
 from priory.errors import OptionError
 
@@ -46,7 +45,7 @@ def open_source(
     row_limit = checked_row_limit(row_limit)
     rule = _person_rule(schema, unit, max_rows, key)
     if isinstance(data, str | Path) or type(data).__name__ == "DuckDBPyRelation":
-        from priory.data.duckdb import DEFAULT_MEMORY, open_large
+        from priory.data.sources.duckdb import DEFAULT_MEMORY, open_large
 
         memory = DEFAULT_MEMORY if memory is None else memory
         return open_large(data, schema, rule, memory=memory, row_limit=row_limit)  # type: ignore[arg-type]
@@ -60,7 +59,7 @@ def _person_rule(schema: Schema, unit: str | None, max_rows: int, key: bytes | N
         if max_rows != 1:
             raise OptionError("max_rows", "it bounds the records of a person: name the person column with unit, too")
         return None
-    if not isinstance(schema.column(unit), Unmodelled):
+    if schema.column(unit).name in schema.domain:
         raise OptionError("unit", f"column {unit!r} must be declared with kind: id")
     if key is None or len(key) < 16:
         raise OptionError("key", "a unit needs at least 16 secret bytes, kept with the ledger")
@@ -69,8 +68,8 @@ def _person_rule(schema: Schema, unit: str | None, max_rows: int, key: bytes | N
 
 def _open_frame(data: object, schema: Schema, rule: PersonRule | None, row_limit: int) -> Source:
     from priory.data.codec import encode
-    from priory.data.frames import cells_of
-    from priory.data.memory import MemorySource
+    from priory.data.sources.frames import cells_of
+    from priory.data.sources.memory import MemorySource
     from priory.data.spelling import person_texts
 
     wanted = [column.name for column in schema.modelled] + ([rule.column] if rule else [])

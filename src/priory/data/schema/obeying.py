@@ -5,10 +5,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from priory.data.cells import Cells, read_cells
-from priory.data.columns import Category, ModelledColumn
-from priory.data.constraints import Condition, Constraint, Determine, Forbid, Order, point_of
-from priory.data.schema import Schema
+from priory.data.cells import Cells
+from priory.data.kinds import ModelledColumn
+from priory.data.reading import read_cells
+from priory.data.schema.constraints import Condition, Constraint, Determine, Forbid, Order
+from priory.data.schema.schema import Schema
 from priory.data.table import Table
 
 Mask = NDArray[np.bool_]
@@ -49,13 +50,13 @@ def _satisfied(condition: Condition, column: ModelledColumn, cells: Cells) -> Ma
     if condition.null:
         return ~present
     if condition.values:
-        wanted = np.array([point_of(column, value) for value in condition.values])
+        wanted = np.array([column.point_of(value) for value in condition.values])
         return present & np.isin(values, wanted)
     satisfied = present & _is_ranked(column, values)
     if condition.below is not None:
-        satisfied &= values < point_of(column, condition.below)
+        satisfied &= values < column.point_of(condition.below)
     if condition.above is not None:
-        satisfied &= values > point_of(column, condition.above)
+        satisfied &= values > column.point_of(condition.above)
     return satisfied
 
 
@@ -65,7 +66,7 @@ def _strays(constraint: Determine, columns: dict[str, ModelledColumn], table: Ta
     values, present = _points(column, table.columns[column.name])
     found = np.zeros(len(table), dtype=bool)
     for one, other in constraint.values:
-        found |= has_given & present & (given == point_of(by, one)) & (values != point_of(column, other))
+        found |= has_given & present & (given == by.point_of(one)) & (values != column.point_of(other))
     return found
 
 
@@ -81,4 +82,4 @@ def _falls(constraint: Order, columns: dict[str, ModelledColumn], table: Table) 
 
 def _is_ranked(column: ModelledColumn, values: NDArray[Any]) -> Mask:
     """A label for other cells stands after the levels and has no rank."""
-    return values < len(column.levels) if isinstance(column, Category) else np.ones(len(values), dtype=bool)
+    return np.asarray(column.is_binned | (values < column.ranks))

@@ -1,0 +1,248 @@
+"""Schema file: a schema as YAML that people read and edit, format version 1."""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from priory.data import yaml_reader
+from priory.data.kinds import KINDS, Column, ModelledColumn, PublicValue, Unmodelled
+from priory.data.kinds.options import COMMON, ColumnOptions
+from priory.data.schema.constraints import Condition, Constraint, Determine, Forbid, Order, check
+from priory.data.schema.schema import Group, Schema, check_person, modelled_of
+from priory.data.yaml_reader import Value, suggestion
+
+VERSION = 1
+WIDTH = 116
+
+PLAIN = re.compile(r"[^\W\d_](?:[\w./+-]| (?=[\w./+-]))*|[0-9]{4}-[0-9]{2}-[0-9]{2}(?:T[0-9:.]+)?")
+
+BY_WORD = {word: kind for kind in KINDS for word in kind.WORDS}
+WORDS = (*BY_WORD, *Unmodelled.WORDS)
+
+
+def parse(text: str, path: str | None = None) -> Schema:
+    """Read a schema from the text of its file.
+
+    Raises:
+        SchemaError: with line, column and fix.
+    """
+    root = yaml_reader.read(text, path)
+    entries = root.entries("a schema")
+    if "priory" not in entries:
+        raise root.error(f"this is not a schema; it must begin with 'priory: {VERSION}'")
+    version = entries["priory"][1]
+    if version.data != VERSION:
+        raise version.error(f"format version {version.shown} is not known; this library reads version {VERSION}")
+    top = root.options(("priory", "name", "person", "columns", "groups", "constraints"), "a schema")
+    for key in ("name", "columns"):
+        if key not in top:
+            raise root.error(f"a schema needs {key}:; add it")
+    columns = [_read_column(name, *entry) for name, entry in top["columns"].entries("columns").items()]
+    with root.located():
+        return Schema.of(
+            name=top["name"].written("name"),
+            columns=columns,
+            person=_read_person(top["person"], columns) if "person" in top else None,
+            groups=[_read_group(value, columns) for value in _listed(top, "groups")],
+            constraints=[_read_constraint(value, columns) for value in _listed(top, "constraints")],
+        )
+
+
+def dump(schema: Schema) -> str:
+    """Write a schema as the text of its file; `parse` gives the same schema back."""
+    lines = [f"priory: {VERSION}", f"name: {_flow(schema.name)}"]
+    lines += [f"person: {_flow(schema.person)}"] if schema.person is not None else []
+    lines += ["columns:"]
+    for column in schema.columns:
+        lines += _entry(f"  {_flow(column.name)}: ", _described(column))
+    for title, parts in (("groups:", schema.groups), ("constraints:", schema.constraints)):
+        lines += [title] if parts else []
+        for part in parts:
+            lines += _entry("  - ", _described_part(part))
+    return "\n".join(lines) + "\n"
+
+
+def _listed(top: Mapping[str, Value], key: str) -> tuple[Value, ...]:
+    return top[key].items(key) if key in top else ()
+
+
+def _read_person(value: Value, columns: Sequence[Column]) -> str:
+    with value.located():
+        check_person(value.written("person"), columns)
+    return value.written("person")
+
+
+def _read_column(name: str, key: Value, value: Value) -> Column:
+    entries = value.entries("a column", name)
+    if "kind" not in entries:
+        raise key.error(f"the column needs kind:, one of {', '.join(WORDS)}", name)
+    word = entries["kind"][1].written("kind", name)
+    if word not in WORDS:
+        raise entries["kind"][1].error(f"there is no kind {word!r}; {suggestion(word, WORDS)}", name)
+    kind, what = BY_WORD.get(word), f"a column of kind {word}"
+    options = ColumnOptions(name, key, value.options((*COMMON, *kind.OPTIONS) if kind else ("kind",), what, name))
+    with key.located():
+        return kind.read(word, options) if kind else Unmodelled.of(name, kind=word)
+
+
+def _read_group(value: Value, columns: Sequence[Column]) -> Group:
+    options = value.options(("by", "values"), "a group")
+    if "by" not in options:
+        raise value.error("a group needs by:, as in by: [district]")
+    by = tuple(item.written("a column") for item in options["by"].items("by"))
+    rows = options["values"].items("values") if "values" in options else None
+    with value.located():
+        group = Group(by=by, values=None if rows is None else tuple(_read_row(row) for row in rows))
+        group.check(columns)
+    return group
+
+
+def _read_row(row: Value) -> tuple[PublicValue, ...]:
+    return tuple(_read_value(item) for item in row.items("the values of a group, a list for each group,"))
+
+
+def _read_value(value: Value) -> PublicValue:
+    scalar = value.scalar("a value")
+    if scalar is None:
+        raise value.error("a value is missing here; write {null: true} to mean a missing cell")
+    return scalar
+
+
+def _read_constraint(value: Value, columns: Sequence[Column]) -> Constraint:
+    readers = {"forbid": _read_forbid, "determine": _read_determine, "order": _read_order}
+    given = value.options(readers, "a constraint")
+    if len(given) != 1:
+        raise value.error(f"a constraint is one of {', '.join(readers)}")
+    [(word, content)] = given.items()
+    with value.located():
+        constraint = readers[word](content)
+        check(constraint, {column.name: column for column in modelled_of(columns)})
+    return constraint
+
+
+def _read_forbid(value: Value) -> Constraint:
+    entries = value.entries("forbid")
+    if not entries:
+        raise value.error("forbid needs a condition, as in {age: {below: 15}}")
+    return Forbid(conditions=tuple(_read_condition(name, entry) for name, (_, entry) in entries.items()))
+
+
+def _read_condition(name: str, value: Value) -> Condition:
+    if isinstance(value.data, Mapping):
+        options = value.options(("below", "above", "null"), "a condition", name)
+        if not options or ("null" in options and (len(options) > 1 or options["null"].data is not True)):
+            raise value.error("a condition is {below: x}, {above: x}, both, or {null: true}", name)
+        limits = {key: _read_value(limit) for key, limit in options.items() if key != "null"}
+        return Condition(column=name, below=limits.get("below"), above=limits.get("above"), null="null" in options)
+    items = value.data if isinstance(value.data, tuple) else (value,)
+    if not items:
+        raise value.error("the list of values is empty", name)
+    return Condition(column=name, values=tuple(_read_value(item) for item in items))
+
+
+def _read_determine(value: Value) -> Constraint:
+    options = value.options(("column", "by", "map"), "determine")
+    if len(options) < 3:
+        raise value.error("determine needs column:, by: and map:")
+    pairs = options["map"].entries("map").values()
+    return Determine(
+        column=options["column"].written("column"),
+        by=options["by"].written("by"),
+        values=tuple((_read_value(given), _read_value(result)) for given, result in pairs),
+    )
+
+
+def _read_order(value: Value) -> Constraint:
+    names = tuple(item.written("a column") for item in value.items("order"))
+    if len(names) < 2:
+        raise value.error("order needs at least two columns")
+    return Order(columns=names)
+
+
+def _described(column: Column) -> dict[str, Any]:
+    """The options of a column, in the order people read them."""
+    options: dict[str, Any] = {"kind": column.kind}
+    if not isinstance(column, ModelledColumn):
+        return options
+    options |= column.described()
+    options |= {"other": column.other_written} if column.other is not None else {}
+    options |= {"nullable": True} if column.nullable else {}
+    return options | ({"nulls": list(column.nulls)} if column.nulls else {})
+
+
+def _described_part(part: Group | Constraint) -> dict[str, Any]:
+    match part:
+        case Group():
+            values = {} if part.values is None else {"values": [list(row) for row in part.values]}
+            return {"by": list(part.by), **values}
+        case Forbid():
+            return {"forbid": {condition.column: _described_condition(condition) for condition in part.conditions}}
+        case Determine():
+            return {"determine": {"column": part.column, "by": part.by, "map": dict(part.values)}}
+        case Order():
+            return {"order": list(part.columns)}
+
+
+def _described_condition(condition: Condition) -> object:
+    if condition.null:
+        return {"null": True}
+    if condition.values:
+        return list(condition.values)
+    limits = {"below": condition.below, "above": condition.above}
+    return {word: limit for word, limit in limits.items() if limit is not None}
+
+
+def _entry(start: str, options: Mapping[str, Any]) -> list[str]:
+    """A mapping on one line where it fits, else a line for each key, long lists broken."""
+    line = start + _flow(options)
+    if len(line) <= WIDTH:
+        return [line]
+    indent = " " * (4 if start.endswith(": ") else len(start))
+    lines = [f"{indent}{key}: {_flow(value)}" for key, value in options.items()]
+    if start.endswith(": "):
+        lines = [start.rstrip(), *lines]
+    else:
+        lines[0] = start + lines[0].lstrip()
+    return [part for line in lines for part in _broken(line, indent + "  ")]
+
+
+def _broken(line: str, indent: str) -> list[str]:
+    """Break a long line after commas outside quotes, where YAML allows it inside brackets."""
+    if len(line) <= WIDTH:
+        return [line]
+    lines = [""]
+    for piece in re.findall(r'(?:"(?:[^"\\]|\\.)*"|[^",])*(?:, |$|,)', line):
+        if lines[-1].strip() and len(lines[-1]) + len(piece) > WIDTH:
+            lines[-1] = lines[-1].rstrip()
+            lines.append(indent)
+        lines[-1] += piece
+    return lines
+
+
+def _flow(value: object) -> str:
+    """A value in YAML's flow style; every text that could be read as something else is quoted."""
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return str(value)
+        case float():
+            return str(int(value)) if value == int(value) and math.fabs(value) < 1e15 else repr(value)
+        case str():
+            return value if PLAIN.fullmatch(value) and yaml_reader.resolve(value) == value else _quoted(value)
+        case Mapping():
+            return "{" + ", ".join(f"{_flow(key)}: {_flow(item)}" for key, item in value.items()) + "}"
+        case Sequence():
+            return "[" + ", ".join(_flow(item) for item in value) + "]"
+    raise TypeError(f"a schema holds no {type(value).__name__}")
+
+
+def _quoted(text: str) -> str:
+    """A text in double quotes, with every letter that a YAML reader may refuse or fold as an escape."""
+    escaped = (letter if letter.isprintable() and letter not in '"\\' else _escape(letter) for letter in text)
+    return f'"{"".join(escaped)}"'
+
+
+def _escape(letter: str) -> str:
+    return f"\\{letter}" if letter in '"\\' else f"\\U{ord(letter):08x}"
