@@ -27,7 +27,7 @@ from priory.audit.replay import recorded
 from priory.audit.tables import budget_of
 from priory.data.sources.source import ROW_LIMIT
 from priory.domain import Clique, Domain
-from priory.factor import Factor
+from priory.factor import Factor, cell_codes
 from priory.mechanisms.registry import MECHANISMS, Mechanism
 from priory.privacy.budget import Budget, Currency
 from priory.privacy.choice import Choice
@@ -63,9 +63,8 @@ class Codes:
 
     def _counted(self, clique: Clique) -> Factor:
         domain = self.domain.project(clique)
-        cells = np.zeros(len(self.rows), dtype=np.int64)
-        for name in clique:
-            cells = cells * self.domain[name] + self.rows[:, self.domain.axis[name]]
+        columns = [self.rows[:, self.domain.axis[name]] for name in clique]
+        cells = cell_codes(columns, domain.shape) if clique else np.zeros(len(self.rows), dtype=np.int64)
         return Factor(domain, np.bincount(cells, minlength=domain.size).reshape(domain.shape))
 
 

@@ -40,7 +40,7 @@ def demo(
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write to.")] = FOLDER,
     as_json: AsJson = False,
 ) -> None:
-    """Release the embedded town: fit its private register upon the public one, answer, sample, and draw a report."""
+    """Release the embedded town: fit its private register, starting from the public one, answer, sample and report."""
     _make(output)
     if not as_json:
         say("Klosterwiek is a made-up town. Last year's register is public; this year's is to be treated as private.\n")

@@ -44,7 +44,7 @@ def query(
     cdf: Annotated[str | None, typer.Option(metavar="COLUMN", help="Which share has at most each value.")] = None,
     level: Annotated[float, typer.Option(help="How often intervals should hold the truth.")] = 0.9,
     limit: Annotated[
-        int | None, typer.Option(help=f"How many rows to print; on a terminal {SHOWN} unless told.")
+        int | None, typer.Option(help=f"How many rows to print; on a terminal {SHOWN} by default.")
     ] = None,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV, as a pipe gets anyway.")] = False,
     as_json: AsJson = False,

@@ -13,7 +13,6 @@ import json
 import secrets
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from typing import Any
 from priory.errors import LedgerError
 from priory.privacy.book import Entry, Event, State, Terms, now
 from priory.privacy.budget import Budget, Currency
-from priory.queries.sensitivity import Relation, Sensitivity
+from priory.queries.sensitivity import Sensitivity
 
 FORMAT = 2
 # "prio" in ASCII marks the file as ours.
@@ -304,37 +303,13 @@ def _event_of(text: str) -> Event:
 
 
 def _terms_text(terms: Terms) -> str:
-    total = terms.total
-    return json.dumps(
-        {
-            "dataset": terms.dataset,
-            "schema": terms.schema,
-            "person": terms.person,
-            "currency": total.currency.value,
-            "amount": str(total.amount),
-            "epsilon": None if total.epsilon is None else str(total.epsilon),
-            "delta": None if total.delta is None else str(total.delta),
-            "additive": str(total.additive),
-            "relation": total.relation.value,
-            "max_rows": total.max_rows,
-            "made": now(),
-        }
-    )
+    known = {"dataset": terms.dataset, "schema": terms.schema, "person": terms.person}
+    return json.dumps({**known, **terms.total.encoded(), "made": now()})
 
 
 def _terms_of(text: str) -> Terms:
     made = json.loads(text)
-    total = Budget(
-        Currency.of(made["currency"]),
-        Fraction(made["amount"]),
-        Relation(made["relation"]),
-        made["max_rows"],
-        None if made["epsilon"] is None else Fraction(made["epsilon"]),
-        None if made["delta"] is None else Fraction(made["delta"]),
-    )
-    # Version 0.1 knew of no additive δ′.
-    total = replace(total, additive=Fraction(made.get("additive", 0)))
-    return Terms(made["dataset"], made["schema"], total, made["person"])
+    return Terms(made["dataset"], made["schema"], Budget.decoded(made), made["person"])
 
 
 def _seal(secret: bytes, fields: tuple[Any, ...]) -> str:

@@ -1,11 +1,12 @@
 """Budget: what may be spent, in which currency, and about whom."""
 
 import decimal
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
+from typing import Any
 
 from priory.errors import OptionError
 from priory.privacy.accounting import epsilon_at, rho_within
@@ -170,6 +171,32 @@ class Budget:
             OptionError: δ is no more than what is additive.
         """
         return epsilon_of(self.currency, self.amount, delta - self.additive)
+
+    def encoded(self) -> dict[str, Any]:
+        """Every field as JSON can hold it, fractions as text."""
+        return {
+            "currency": self.currency.value,
+            "amount": str(self.amount),
+            "epsilon": None if self.epsilon is None else str(self.epsilon),
+            "delta": None if self.delta is None else str(self.delta),
+            "additive": str(self.additive),
+            "relation": self.relation.value,
+            "max_rows": self.max_rows,
+        }
+
+    @classmethod
+    def decoded(cls, fields: Mapping[str, Any], fraction: Callable[[str], Fraction] = Fraction) -> "Budget":
+        """The budget that was encoded, its fractions read by `fraction`; other keys are passed over."""
+        return cls(
+            Currency.of(fields["currency"]),
+            fraction(fields["amount"]),
+            Relation(fields["relation"]),
+            int(fields["max_rows"]),
+            None if fields["epsilon"] is None else fraction(fields["epsilon"]),
+            None if fields["delta"] is None else fraction(fields["delta"]),
+            # Version 0.1 knew of none.
+            fraction(fields.get("additive", "0")),
+        )
 
     def split(self, shares: Sequence[Number]) -> tuple["Budget", ...]:
         """Parts in proportion to `shares`, which add up to the whole exactly.

@@ -262,7 +262,7 @@ class Curator:
             raise DomainError(f"a query over {query.clique} has sizes {query.domain.shape} unlike the data's")
         if any(type(part) not in PARTS for part in query.parts):
             # Another part could answer something else than the matrix that its sensitivity is worked out from.
-            raise OptionError("queries", "a part of one's own must be a Matrix")
+            raise OptionError("queries", "a custom part must be a Matrix")
         for part, size in zip(query.parts, query.domain.shape, strict=True):
             # A query that was put together without `Query.product` has not been checked: a code of −1 counts twice.
             part.check(size)

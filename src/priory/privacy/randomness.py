@@ -156,7 +156,7 @@ class Replay:
 
     @property
     def transcript(self) -> list[Integers | int]:
-        """What was returned so far, to be forced upon another run."""
+        """What was returned so far, for another run to repeat."""
         return [asked.result for asked in self.asked]
 
     def noisy(self, values: Integers, noise: Noise) -> Integers:

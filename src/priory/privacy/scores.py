@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 
@@ -57,35 +57,34 @@ class Neighbours:
     total: int | None
 
 
+Queries: TypeAlias = Sequence[Query]
+Truths: TypeAlias = Sequence[Integers]
+Estimates: TypeAlias = Sequence[Numbers]
+
+
 class Score(ABC):
     """A kind of score; members are described as data and checked before anything is paid."""
 
     kind: ClassVar[str]
 
     @abstractmethod
-    def check(self, queries: Sequence[Query], estimates: Sequence[Numbers], row_limit: int = ROW_LIMIT) -> None:
+    def check(self, queries: Queries, estimates: Estimates, row_limit: int = ROW_LIMIT) -> None:
         """Raise an `OptionError` if these cannot be scored for a table of so many rows."""
 
     @abstractmethod
-    def candidates(self, queries: Sequence[Query]) -> int:
+    def candidates(self, queries: Queries) -> int:
         """How many scores there are."""
 
     @abstractmethod
-    def sensitivity(self, queries: Sequence[Query], neighbours: Neighbours, row_limit: int = ROW_LIMIT) -> Fraction:
+    def sensitivity(self, queries: Queries, neighbours: Neighbours, row_limit: int = ROW_LIMIT) -> Fraction:
         """How far one person can move any score; a whole number of lattice steps."""
 
     @abstractmethod
-    def scores(
-        self,
-        queries: Sequence[Query],
-        truths: Sequence[Integers],
-        estimates: Sequence[Numbers],
-        row_limit: int = ROW_LIMIT,
-    ) -> Integers:
+    def scores(self, queries: Queries, truths: Truths, estimates: Estimates, row_limit: int = ROW_LIMIT) -> Integers:
         """One score for each candidate, from the true answers (for a payoff, with the number of rows after them)."""
 
     @abstractmethod
-    def pick(self, queries: Sequence[Query], place: int) -> Pick:
+    def pick(self, queries: Queries, place: int) -> Pick:
         """Which candidate has the score at `place`."""
 
 
@@ -98,27 +97,21 @@ class AbsoluteError(Score):
 
     kind = "absolute error"
 
-    def check(self, queries: Sequence[Query], estimates: Sequence[Numbers], row_limit: int = ROW_LIMIT) -> None:
+    def check(self, queries: Queries, estimates: Estimates, row_limit: int = ROW_LIMIT) -> None:
         _check(queries, estimates, row_limit)
 
-    def candidates(self, queries: Sequence[Query]) -> int:
+    def candidates(self, queries: Queries) -> int:
         return sum(query.rows for query in queries)
 
-    def sensitivity(self, queries: Sequence[Query], neighbours: Neighbours, row_limit: int = ROW_LIMIT) -> Fraction:
+    def sensitivity(self, queries: Queries, neighbours: Neighbours, row_limit: int = ROW_LIMIT) -> Fraction:
         return _steps(queries, row_limit) * _largest_change(queries, neighbours)
 
-    def scores(
-        self,
-        queries: Sequence[Query],
-        truths: Sequence[Integers],
-        estimates: Sequence[Numbers],
-        row_limit: int = ROW_LIMIT,
-    ) -> Integers:
+    def scores(self, queries: Queries, truths: Truths, estimates: Estimates, row_limit: int = ROW_LIMIT) -> Integers:
         # Workloads of hundreds of tables are scored in every round of a mechanism: all of them at once.
         gaps = _gap(_flat(truths), _flat(estimates), _bits(queries, row_limit))
         return np.asarray(np.abs(gaps, out=gaps))
 
-    def pick(self, queries: Sequence[Query], place: int) -> Pick:
+    def pick(self, queries: Queries, place: int) -> Pick:
         return _cell(queries, place)
 
 
@@ -137,7 +130,7 @@ class L1Error(Score):
     expected: tuple[float, ...] = ()
     kind = "L1 error"
 
-    def check(self, queries: Sequence[Query], estimates: Sequence[Numbers], row_limit: int = ROW_LIMIT) -> None:
+    def check(self, queries: Queries, estimates: Estimates, row_limit: int = ROW_LIMIT) -> None:
         _check(queries, estimates, row_limit)
         for name, given in (("weights", self.weights), ("expected", self.expected)):
             if given and len(given) != len(queries):
@@ -147,20 +140,14 @@ class L1Error(Score):
         if not all(math.isfinite(noise) and 0 <= noise < row_limit for noise in self.expected):
             raise OptionError("expected", f"expected noise must be a number from 0 to {row_limit:,}")
 
-    def candidates(self, queries: Sequence[Query]) -> int:
+    def candidates(self, queries: Queries) -> int:
         return len(queries)
 
-    def sensitivity(self, queries: Sequence[Query], neighbours: Neighbours, row_limit: int = ROW_LIMIT) -> Fraction:
+    def sensitivity(self, queries: Queries, neighbours: Neighbours, row_limit: int = ROW_LIMIT) -> Fraction:
         norms = [sensitivity(query, neighbours.relation, neighbours.max_rows).l1 for query in queries]
         return _steps(queries, row_limit) * max(w * norm for w, norm in zip(self._weights(queries), norms, strict=True))
 
-    def scores(
-        self,
-        queries: Sequence[Query],
-        truths: Sequence[Integers],
-        estimates: Sequence[Numbers],
-        row_limit: int = ROW_LIMIT,
-    ) -> Integers:
+    def scores(self, queries: Queries, truths: Truths, estimates: Estimates, row_limit: int = ROW_LIMIT) -> Integers:
         bits = _bits(queries, row_limit)
         most = (2 * _magnitude(queries) * row_limit) << bits
         errors = [_norm(_gap(t, e, bits), most) for t, e in zip(truths, estimates, strict=True)]
@@ -168,10 +155,10 @@ class L1Error(Score):
         weights = self._weights(queries)
         return np.array([w * (e - x) for w, e, x in zip(weights, errors, expected, strict=True)], dtype=np.int64)
 
-    def pick(self, queries: Sequence[Query], place: int) -> Pick:
+    def pick(self, queries: Queries, place: int) -> Pick:
         return Pick(place)
 
-    def _weights(self, queries: Sequence[Query]) -> list[int]:
+    def _weights(self, queries: Queries) -> list[int]:
         if not self.weights:
             return [1] * len(queries)
         largest = max(self.weights)
@@ -192,7 +179,7 @@ class Dependence(Score):
     children: tuple[str, ...]
     kind = "dependence"
 
-    def check(self, queries: Sequence[Query], estimates: Sequence[Numbers], row_limit: int = ROW_LIMIT) -> None:
+    def check(self, queries: Queries, estimates: Estimates, row_limit: int = ROW_LIMIT) -> None:
         if estimates:
             raise OptionError("estimates", "a dependence is scored without model answers")
         if not queries or len(self.children) != len(queries):
@@ -201,10 +188,10 @@ class Dependence(Score):
             if child not in query.domain or not query.is_marginal:
                 raise OptionError("children", f"{child!r} needs a marginal it is part of, not one of {query.clique}")
 
-    def candidates(self, queries: Sequence[Query]) -> int:
+    def candidates(self, queries: Queries) -> int:
         return len(queries)
 
-    def sensitivity(self, queries: Sequence[Query], neighbours: Neighbours, row_limit: int = ROW_LIMIT) -> Fraction:
+    def sensitivity(self, queries: Queries, neighbours: Neighbours, row_limit: int = ROW_LIMIT) -> Fraction:
         if neighbours.relation is Relation.ADD_REMOVE:
             change = Fraction(2 * neighbours.max_rows)
         elif neighbours.max_rows == 1 and neighbours.total:
@@ -214,17 +201,11 @@ class Dependence(Score):
         # Rounding down to the lattice turns a change of c steps into at most ⌈c⌉.
         return Fraction(math.ceil(2**LATTICE_BITS * change))
 
-    def scores(
-        self,
-        queries: Sequence[Query],
-        truths: Sequence[Integers],
-        estimates: Sequence[Numbers],
-        row_limit: int = ROW_LIMIT,
-    ) -> Integers:
+    def scores(self, queries: Queries, truths: Truths, estimates: Estimates, row_limit: int = ROW_LIMIT) -> Integers:
         scored = [_dependence(t, q.domain.axis[c]) for t, q, c in zip(truths, queries, self.children, strict=True)]
         return np.array(scored, dtype=np.int64)
 
-    def pick(self, queries: Sequence[Query], place: int) -> Pick:
+    def pick(self, queries: Queries, place: int) -> Pick:
         return Pick(place)
 
 
@@ -245,27 +226,21 @@ class Payoff(Score):
     total: float
     kind = "payoff"
 
-    def check(self, queries: Sequence[Query], estimates: Sequence[Numbers], row_limit: int = ROW_LIMIT) -> None:
+    def check(self, queries: Queries, estimates: Estimates, row_limit: int = ROW_LIMIT) -> None:
         _check(queries, estimates, row_limit, factor=max(self.rounds, 1))
         if not 1 <= self.rounds < 2**WEIGHT_BITS:
             raise OptionError("rounds", f"from 1 to {2**WEIGHT_BITS - 1}; the first round needs no private look")
         if not 0 <= self.total < row_limit:
             raise OptionError("total", f"a number of rows from 0 to {row_limit:,}; got {self.total}")
 
-    def candidates(self, queries: Sequence[Query]) -> int:
+    def candidates(self, queries: Queries) -> int:
         return 2 * sum(query.rows for query in queries)
 
-    def sensitivity(self, queries: Sequence[Query], neighbours: Neighbours, row_limit: int = ROW_LIMIT) -> Fraction:
+    def sensitivity(self, queries: Queries, neighbours: Neighbours, row_limit: int = ROW_LIMIT) -> Fraction:
         change = max(_largest_change(queries, neighbours), *(_complement_change(q, neighbours) for q in queries))
         return _steps(queries, row_limit) * self.rounds * change
 
-    def scores(
-        self,
-        queries: Sequence[Query],
-        truths: Sequence[Integers],
-        estimates: Sequence[Numbers],
-        row_limit: int = ROW_LIMIT,
-    ) -> Integers:
+    def scores(self, queries: Queries, truths: Truths, estimates: Estimates, row_limit: int = ROW_LIMIT) -> Integers:
         *answers, rows = truths
         bits = _bits(queries, row_limit)
         gaps = [_gap(self.rounds * t, e, bits).ravel() for t, e in zip(answers, estimates, strict=True)]
@@ -274,13 +249,13 @@ class Payoff(Score):
         beyond = self.rounds * (2**bits * int(rows) - round(2**bits * self.total))
         return np.concatenate([plain, -plain - beyond])
 
-    def pick(self, queries: Sequence[Query], place: int) -> Pick:
+    def pick(self, queries: Queries, place: int) -> Pick:
         answers = sum(query.rows for query in queries)
         found = _cell(queries, place % answers)
         return Pick(found.query, found.cell, is_complement=place >= answers)
 
 
-def _check(queries: Sequence[Query], estimates: Sequence[Numbers], row_limit: int, factor: int = 1) -> None:
+def _check(queries: Queries, estimates: Estimates, row_limit: int, factor: int = 1) -> None:
     if not queries or len(estimates) != len(queries):
         raise OptionError(
             "estimates", f"{len(estimates)} were given for {len(queries)} queries; at least one is needed"
@@ -310,7 +285,7 @@ def _size(values: Numbers) -> float:
     return float((values if is_positive else np.abs(values)).sum(dtype=np.float64))
 
 
-def _magnitude(queries: Sequence[Query]) -> int:
+def _magnitude(queries: Queries) -> int:
     """What one row adds to the absolute sum of a query's answers, at most."""
     return _largest_norm(tuple(queries))
 
@@ -320,13 +295,13 @@ def _largest_norm(queries: tuple[Query, ...]) -> int:
     return max(1, *(math.ceil(sensitivity(query, Relation.ADD_REMOVE).l1) for query in queries))
 
 
-def _bits(queries: Sequence[Query], row_limit: int) -> int:
+def _bits(queries: Queries, row_limit: int) -> int:
     """How fine the lattice is: 2^−10 of a row, coarser where a row adds much. Truth and estimate need one bit more."""
     row_bits = (row_limit - 1).bit_length()
     return min(LATTICE_BITS, SCORE_BITS - row_bits - WEIGHT_BITS - 1 - _magnitude(queries).bit_length())
 
 
-def _steps(queries: Sequence[Query], row_limit: int) -> int:
+def _steps(queries: Queries, row_limit: int) -> int:
     """How many lattice steps one row is."""
     return 1 << _bits(queries, row_limit)
 
@@ -350,7 +325,7 @@ def _gap(truth: Integers, estimate: Numbers, bits: int) -> Integers:
     return gap
 
 
-def _largest_change(queries: Sequence[Query], neighbours: Neighbours) -> Fraction:
+def _largest_change(queries: Queries, neighbours: Neighbours) -> Fraction:
     return _largest_of_all(tuple(queries), neighbours)
 
 
@@ -369,7 +344,7 @@ def _complement_change(query: Query, neighbours: Neighbours) -> Fraction:
     return (high - low) * neighbours.max_rows
 
 
-def _cell(queries: Sequence[Query], place: int) -> Pick:
+def _cell(queries: Queries, place: int) -> Pick:
     for number, query in enumerate(queries):
         if place < query.rows:
             return Pick(number, place)

@@ -1,6 +1,6 @@
 """Parts: the small matrices, one per attribute, whose Kronecker product is a query.
 
-They are the rows of Table 2 of Private-PGM [McKenna, Sheldon & Miklau 2019], ranges, and any matrix of one's own.
+They are the rows of Table 2 of Private-PGM [McKenna, Sheldon & Miklau 2019], ranges, and any custom matrix.
 """
 
 from abc import ABC, abstractmethod
@@ -238,7 +238,7 @@ class Recode(Part):
 
 
 class Matrix(Part):
-    """Any matrix with finite entries, for strategies of one's own; integers stay exact."""
+    """Any matrix with finite entries, for custom strategies; integers stay exact."""
 
     def __init__(self, entries: ArrayLike) -> None:
         array = np.array(entries)

@@ -27,7 +27,7 @@ class Workload:
 
     @classmethod
     def of(cls, queries: Iterable[Query], weights: Iterable[float] | None = None) -> "Workload":
-        """Build a workload, checking it; equal weights unless told."""
+        """Build a workload, checking it; equal weights by default."""
         queries = tuple(queries)
         given = tuple(1.0 for _ in queries) if weights is None else tuple(float(weight) for weight in weights)
         if len(given) != len(queries):

@@ -9,13 +9,12 @@ import numpy as np
 
 from priory.domain import Domain
 from priory.model.diagnostics import Diagnostics, PathPoint, Round
-from priory.privacy.budget import Budget, Currency, positive
+from priory.privacy.budget import Budget, positive
 from priory.privacy.measurement import Measurement
 from priory.privacy.noise import Gaussian, Laplace, Noise, RoundedGaussian
 from priory.privacy.statement import KEPT, UNKNOWN_RANDOMNESS, Statement
 from priory.queries.parts import Identity, Matrix, Mean, Moments, Part, Point, Prefix, Range, Recode, Set, Total
 from priory.queries.query import Query
-from priory.queries.sensitivity import Relation
 from priory.release.archive import array_bytes, array_of
 
 Json = dict[str, Any]
@@ -122,20 +121,11 @@ def plain(values: Any) -> Any:  # noqa: ANN401 - an array of either kind
 
 def encode_statement(statement: Statement) -> Json:
     """Every field, fractions as text."""
-    budget = statement.budget
     return {
         "is_private": statement.is_private,
         "words": list(statement.lines),
         "mechanism": statement.mechanism,
-        "budget": {
-            "currency": budget.currency.value,
-            "amount": str(budget.amount),
-            "epsilon": None if budget.epsilon is None else str(budget.epsilon),
-            "delta": None if budget.delta is None else str(budget.delta),
-            "additive": str(budget.additive),
-            "relation": budget.relation.value,
-            "max_rows": budget.max_rows,
-        },
+        "budget": statement.budget.encoded(),
         "spent": str(statement.spent),
         "unit": statement.unit,
         "dataset": statement.dataset,
@@ -148,19 +138,9 @@ def encode_statement(statement: Statement) -> Json:
 
 def decode_statement(described: Json) -> Statement:
     """The statement again."""
-    budget = described["budget"]
     return Statement(
         mechanism=_text(described["mechanism"]),
-        budget=Budget(
-            Currency.of(budget["currency"]),
-            _amount(budget["amount"]),
-            Relation(budget["relation"]),
-            int(budget["max_rows"]),
-            None if budget["epsilon"] is None else _amount(budget["epsilon"]),
-            None if budget["delta"] is None else _amount(budget["delta"]),
-            # Version 0.1 knew of none.
-            _amount(budget.get("additive", "0")),
-        ),
+        budget=Budget.decoded(described["budget"], _amount),
         spent=_amount(described["spent"]),
         unit=_text(described["unit"]),
         dataset=_text(described["dataset"]),

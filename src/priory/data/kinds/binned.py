@@ -76,7 +76,7 @@ class Binned(ModelledColumn):
 
 def whole(points: NDArray[Any]) -> NDArray[np.int64]:
     """Points rounded down to whole ones."""
-    return points.astype(np.int64) if points.dtype.kind in "iu" else np.floor(points).astype(np.int64)
+    return points.astype(np.int64, copy=False) if points.dtype.kind in "iu" else np.floor(points).astype(np.int64)
 
 
 def _sql_bin(edges: Sequence[float], point: str) -> str:

@@ -31,11 +31,11 @@ class Boolean(Listed):
     FALSE: ClassVar[tuple[str, ...]] = ("false", "False", "FALSE")
 
     name: str
+    nullable: bool
+    nulls: tuple[str, ...]
     true: tuple[str, ...]
     false: tuple[str, ...]
     other: bool | None
-    nullable: bool
-    nulls: tuple[str, ...]
 
     @classmethod
     def of(

@@ -38,11 +38,11 @@ class Category(Listed):
     OPTIONS: ClassVar[tuple[str, ...]] = ("levels",)
 
     name: str
+    nullable: bool
+    nulls: tuple[str, ...]
     levels: tuple[str, ...] | tuple[int, ...]
     other: Level | None
     ordered: bool
-    nullable: bool
-    nulls: tuple[str, ...]
 
     @classmethod
     def of(

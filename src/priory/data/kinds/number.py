@@ -53,13 +53,13 @@ class Number(Binned):
     READING_TYPE: ClassVar[type[np.generic]] = np.float64
 
     name: str
+    nullable: bool
+    nulls: tuple[str, ...]
     whole: bool
     low: float
     high: float
     edges: tuple[float, ...]
     other: float | None
-    nullable: bool
-    nulls: tuple[str, ...]
 
     @classmethod
     def of(
@@ -182,7 +182,7 @@ class Number(Binned):
         return np.asarray(np.clip(values, low, np.maximum(low, top)))
 
     def values_at(self, points: NDArray[Any]) -> NDArray[Any]:
-        return whole(points) if self.whole else points.astype(np.float64)
+        return whole(points) if self.whole else points.astype(np.float64, copy=False)
 
     @property
     def is_coarse(self) -> bool:

@@ -6,12 +6,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from priory.data.codec import Codes
 from priory.data.sources.source import ROW_LIMIT, checked_cliques
 from priory.domain import Clique, Domain
-from priory.factor import Factor
+from priory.factor import Factor, cell_codes
 
 # Records counted at a time: their keys then stay in the processor's cache.
 BLOCK = 2**16
@@ -49,15 +48,9 @@ class MemorySource:
         columns = [self.codes[self.domain.axis[name]] for name in clique]
         # A pass over all cells for each block would cost more than it saves where there are more cells than records.
         block = max(BLOCK, 4 * clique.size)
-        counts = np.zeros(clique.size, dtype=np.int64)
-        for start in range(0, self.records, block):
-            counts += np.bincount(self._cells(columns, clique, start, block), minlength=clique.size)
+        # Without columns there is one cell, which every record is in.
+        counts = np.full(clique.size, 0 if columns else self.records, dtype=np.int64)
+        for start in range(0, self.records if columns else 0, block):
+            cells = cell_codes([column[start : start + block] for column in columns], clique.shape)
+            counts += np.bincount(cells, minlength=clique.size)
         return Factor(clique, counts.reshape(clique.shape))
-
-    def _cells(self, columns: Sequence[Codes], clique: Domain, start: int, block: int) -> NDArray[np.intp]:
-        """The place of each record of a block in the flattened marginal: its codes as digits of mixed radix."""
-        cells = np.zeros(min(block, self.records - start), dtype=np.intp)
-        for column, size in zip(columns, clique.shape, strict=True):
-            cells *= size
-            cells += column[start : start + block]
-        return cells
