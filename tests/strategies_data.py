@@ -1,6 +1,7 @@
 """Strategies for schemas, cells and frames."""
 
 import datetime as dt
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -94,8 +95,17 @@ def booleans(draw: st.DrawFn, name: str) -> Boolean:
     return Boolean.of(name, **spellings, **draw(places_for_bad_cells(st.booleans())))
 
 
+# Columns of each kind, given a name.
+BY_KIND: dict[type[ModelledColumn], Callable[[str], st.SearchStrategy[ModelledColumn]]] = {
+    Category: categories,
+    Number: numbers,
+    Moment: moments,
+    Boolean: booleans,
+}
+
+
 def columns(name: str) -> st.SearchStrategy[ModelledColumn]:
-    return categories(name) | numbers(name) | moments(name) | booleans(name)
+    return st.one_of([of_kind(name) for of_kind in BY_KIND.values()])
 
 
 @st.composite
@@ -120,8 +130,9 @@ def conditions(draw: st.DrawFn, column: ModelledColumn) -> Condition:
         case Moment():
             day = dt.date(1970, 1, 1) + dt.timedelta(column.low // (DAY if column.clock else 1) - 1)
             return Condition(column=column.name, above=day.isoformat())
-        case Boolean():
-            return Condition(column=column.name, values=(draw(st.booleans()),))
+        case _:
+            value = draw(st.sampled_from(column.place_values.tolist()))
+            return Condition(column=column.name, values=(value,))
 
 
 @st.composite

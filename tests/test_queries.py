@@ -166,14 +166,6 @@ def test_bad_workloads_are_refused() -> None:
         Workload.marginals(DOMAIN, 1).checked(Domain.of({"age": 5, "sex": 2, "marital-status": 3}))
 
 
-@given(queries())
-def test_a_part_that_says_it_counts_has_only_zeros_and_ones(query: Query) -> None:
-    for part, size in zip(query.parts, query.domain.shape, strict=True):
-        matrix = part.matrix(size)
-        assert part.is_integer(size) == (matrix.dtype.kind == "i")
-        assert not part.is_counting or set(matrix.ravel().tolist()) <= {0, 1}
-
-
 def test_a_query_over_a_million_values_never_forms_its_matrix() -> None:
     assert Query.marginal(Domain.of({"a": 10**6}), "a").is_integer
 

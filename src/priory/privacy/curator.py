@@ -241,7 +241,7 @@ class Curator:
         self._journal.write(Paid(self.reservation.spent))
 
     def _neighbours(self, score: Score) -> Neighbours:
-        total = self.public_total if isinstance(score, Dependence) else None
+        total = self.public_total if score.knows_total else None
         return Neighbours(self.relation, self.budget.max_rows, total)
 
     def _check_queries(self, queries: Sequence[Query]) -> None:
@@ -317,7 +317,7 @@ class Curator:
         return event, choice
 
     def _scored_truths(self, queries: Sequence[Query], score: Score) -> list[Integers]:
-        if isinstance(score, Payoff):
+        if score.needs_rows:
             return self._truths.of([*queries, Query.marginal(self.domain, ())])
         return self._truths.of(queries)
 

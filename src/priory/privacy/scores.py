@@ -63,9 +63,19 @@ Estimates: TypeAlias = Sequence[Numbers]
 
 
 class Score(ABC):
-    """A kind of score; members are described as data and checked before anything is paid."""
+    """A kind of score; members are described as data and checked before anything is paid.
+
+    Attributes:
+        kind: its name in the book.
+        needs_estimates: whether each query comes with the answers of a model.
+        needs_rows: whether the number of rows comes after the true answers.
+        knows_total: whether a public number of rows lowers its sensitivity.
+    """
 
     kind: ClassVar[str]
+    needs_estimates: ClassVar[bool] = True
+    needs_rows: ClassVar[bool] = False
+    knows_total: ClassVar[bool] = False
 
     @abstractmethod
     def check(self, queries: Queries, estimates: Estimates, row_limit: int = ROW_LIMIT) -> None:
@@ -81,7 +91,7 @@ class Score(ABC):
 
     @abstractmethod
     def scores(self, queries: Queries, truths: Truths, estimates: Estimates, row_limit: int = ROW_LIMIT) -> Integers:
-        """One score for each candidate, from the true answers (for a payoff, with the number of rows after them)."""
+        """One score for each candidate, from the true answers."""
 
     @abstractmethod
     def pick(self, queries: Queries, place: int) -> Pick:
@@ -178,6 +188,8 @@ class Dependence(Score):
 
     children: tuple[str, ...]
     kind = "dependence"
+    needs_estimates = False
+    knows_total = True
 
     def check(self, queries: Queries, estimates: Estimates, row_limit: int = ROW_LIMIT) -> None:
         if estimates:
@@ -225,6 +237,7 @@ class Payoff(Score):
     rounds: int
     total: float
     kind = "payoff"
+    needs_rows = True
 
     def check(self, queries: Queries, estimates: Estimates, row_limit: int = ROW_LIMIT) -> None:
         _check(queries, estimates, row_limit, factor=max(self.rounds, 1))

@@ -43,10 +43,6 @@ class Binned(ModelledColumn):
     def is_coarse(self) -> bool:
         return any(after - before != 1 for before, after in itertools.pairwise(self.edges))
 
-    @property
-    def is_numeric(self) -> bool:
-        return True
-
     @abstractmethod
     def point_text(self, point: float) -> str:
         """A point as people write it."""

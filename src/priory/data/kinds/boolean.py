@@ -118,14 +118,6 @@ class Boolean(Listed):
         return np.asarray(self.floored(points) == 1)
 
     @property
-    def is_numeric(self) -> bool:
-        return True
-
-    @property
-    def order(self) -> None:
-        return None
-
-    @property
     def group_codes(self) -> tuple[int, ...]:
         return 0, 1
 

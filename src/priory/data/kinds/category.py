@@ -147,10 +147,6 @@ class Category(Listed):
         # An enumeration is DuckDB's hash table from texts to places.
         return f"enum_code(TRY_CAST({point} AS ENUM({listed(self.place_labels)})))"
 
-    @property
-    def spelling(self) -> None:
-        return None
-
     def values_at(self, points: NDArray[Any]) -> NDArray[Any]:
         return np.array(self.values, dtype=np.int64 if self.whole else object)[self.floored(points)]
 
@@ -201,7 +197,7 @@ class Category(Listed):
             return [(max(low, 0), min(high, self.ranks))]
         number = numbers.of_text(str(value))
         if not self.whole or isinstance(number, Unread):
-            raise self.error(f"its levels have no order, so {sign} means nothing; use = or in")
+            raise self.error(f"its levels are without an order, so {sign} means nothing; use = or in")
         holds: Callable[[float], bool] = {
             "<": number.__gt__,
             "<=": number.__ge__,

@@ -160,9 +160,9 @@ class ModelledColumn(ABC):
     # From places to cells.
 
     @property
-    @abstractmethod
     def spelling(self) -> str | tuple[str, str] | None:
         """How files spell the values, as in `Cells.spelling`."""
+        return None
 
     @abstractmethod
     def drawn(self, low: NDArray[Any], high: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
@@ -207,9 +207,9 @@ class ModelledColumn(ABC):
         return True
 
     @property
-    @abstractmethod
     def is_numeric(self) -> bool:
         """Whether values have a mean."""
+        return True
 
     @property
     def is_additive(self) -> bool:
@@ -221,9 +221,9 @@ class ModelledColumn(ABC):
         """For each place, the mean of its values from point `first` to before `last`, as a number."""
 
     @property
-    @abstractmethod
     def order(self) -> Hashable:
         """What the declared order is of: columns with equal ones can be compared; None is no order."""
+        return None
 
     @property
     def is_ascending(self) -> bool:

@@ -167,10 +167,6 @@ class Number(Binned):
     def sql_point(self, cell: Cell) -> str | None:
         return numbers.in_sql(cell)
 
-    @property
-    def spelling(self) -> None:
-        return None
-
     def drawn(self, low: NDArray[Any], high: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
         """One point in each [low, high); for reals that end at the upper bound, the bound too."""
         if self.whole:
