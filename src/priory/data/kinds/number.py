@@ -219,8 +219,10 @@ def _draft_whole(low: int, high: int) -> tuple[int, int, list[int] | None]:
     if high - low < MOST_SINGLE:
         return low, high, None
     step = max(int(_round_step(low, high)), 1)
-    first, last = low // step * step, min((high // step + 1) * step, MOST_WHOLE)
-    return first, last - 1, [*range(first, last, step), last]
+    last = min((high // step + 1) * step, MOST_WHOLE + 1)
+    # Round bounds may lie beyond what a double holds exactly.
+    edges = [*dict.fromkeys(max(edge, -MOST_WHOLE) for edge in range(low // step * step, last, step)), last]
+    return edges[0], last - 1, edges
 
 
 def _draft_real(low: float, high: float) -> list[float]:
