@@ -32,8 +32,8 @@ def canaries(effort: Effort) -> Iterator[Finding]:  # noqa: ARG001
         yield Finding(
             f"canaries: {entry.name}, files, ledger, reprs, logs, errors", f"{len(found)} found", "0", not found
         )
-    told = found_canaries(PLANTED["a true count in the release"])
-    yield Finding("planted bug: a true count in the file", f"{len(told)} canaries found", "at least 1", bool(told))
+    leaked = found_canaries(PLANTED["a true count in the release"])
+    yield Finding("planted bug: a true count in the file", f"{len(leaked)} canaries found", "at least 1", bool(leaked))
 
 
 def found_canaries(mechanism: str | Mechanism) -> list[str]:

@@ -127,8 +127,8 @@ def _mu(one: Array, other: Array) -> float:
     order = np.argsort(other - one, kind="stable")
     hits, false = np.exp(one[order]).cumsum(), np.exp(other[order]).cumsum()
     # Tests with a chance below 10⁻⁹ on either side are left out: there, sums in floats say nothing.
-    told = (false > 1e-9) & (hits < 1 - 1e-9)
-    return float((ndtri(hits[told]) - ndtri(false[told])).max(initial=0.0))
+    is_informative = (false > 1e-9) & (hits < 1 - 1e-9)
+    return float((ndtri(hits[is_informative]) - ndtri(false[is_informative])).max(initial=0.0))
 
 
 def price(request: Noise | Choice, gap: Array, budget: Budget) -> float:

@@ -127,9 +127,9 @@ def _overspent(first: Run, second: Run, budget: Budget) -> str | None:
     places = [place for place, _ in first.payments] + [len(first.asked)]
     for (start, paid), end in zip(first.payments, places[1:], strict=True):
         both = zip(first.asked[start:end], second.asked[start:end], strict=True)
-        worth = sum(price(a.request, _gap(a, b), budget) for a, b in both)
+        cost = sum(price(a.request, _gap(a, b), budget) for a, b in both)
         # A thousandth of a millionth covers the floats of the comparison, not of what is compared.
-        if worth > float(paid) * (1 + 1e-9):
+        if cost > float(paid) * (1 + 1e-9):
             return "true answers differ by more than was paid for"
     return None
 

@@ -124,7 +124,7 @@ def _complain(message: str, kind: str, *, as_json: bool, spent: Spent | None = N
     if not as_json:
         sys.stderr.write(f"priory: {visible(line)}\n")
         return
-    told: dict[str, object] = {"error": kind, "message": line}
+    described: dict[str, object] = {"error": kind, "message": line}
     if spent is not None:
-        told["spent"] = {**asdict(spent), "amount": str(spent.amount)}
-    sys.stderr.write(json.dumps(told) + "\n")
+        described["spent"] = {**asdict(spent), "amount": str(spent.amount)}
+    sys.stderr.write(json.dumps(described) + "\n")

@@ -51,9 +51,9 @@ def plan(
             "--check", "name the private table that --price and --ledger pay a look at, or leave them out"
         )
     found = forecast(Schema.load(schema), rows, budgets, mechanism=mechanism, public=public, runs=runs)
-    told = None
+    fitness = None
     if check is not None:
-        told = public_fitness(
+        fitness = public_fitness(
             check,
             schema,
             public,
@@ -64,11 +64,11 @@ def plan(
             relation=None if ledger else relation,
         )
     if as_json:
-        write_json(_as_json(found) | ({} if told is None else {"public_check": asdict(told)}))
+        write_json(_as_json(found) | ({} if fitness is None else {"public_check": asdict(fitness)}))
         return
     write(str(found))
-    if told is not None:
-        write(f"\nFor {'rho' if rho else 'epsilon'} = {price}, {told}")
+    if fitness is not None:
+        write(f"\nFor {'rho' if rho else 'epsilon'} = {price}, {fitness}")
     last = found.rehearsals[-1]
     pairs = [[" × ".join(pair), f"{error:.4f}"] for pair, error in last.worst[:SHOWN]]
     if pairs:

@@ -19,7 +19,7 @@ SHOWN = 50
 
 @dataclass(frozen=True)
 class Details:
-    """What any answer may be told: which rows, how sure, and which quantile."""
+    """Options of every answer: which rows, which confidence, and which quantile."""
 
     where: str | None
     level: float

@@ -42,9 +42,9 @@ def _checked_cells(schema: Schema, frame: object) -> dict[str, Cells]:
     wanted = [column.name for column in schema.modelled]
     # As text, not by types found from the cells: "007" is a level that a number would lose.
     frame = read_public_file(frame, wanted) if isinstance(frame, str | Path) else frame
-    found = frames.cells_of(frame, wanted)
+    columns = frames.cells_of(frame, wanted)
     for column in schema.modelled:
-        name, cells = column.name, found[column.name]
+        name, cells = column.name, columns[column.name]
         readings = read_cells(column, cells)
         is_lost = readings.missing & (not column.nullable)
         wrong = readings.bad | (column.outside(readings.values) & ~readings.missing) | is_lost
@@ -55,7 +55,7 @@ def _checked_cells(schema: Schema, frame: object) -> dict[str, Cells]:
                 "correct them, or declare them in the schema",
                 column=name,
             )
-    return found
+    return columns
 
 
 def _shown(cells: Cells, rows: NDArray[np.intp]) -> str:

@@ -59,23 +59,23 @@ def read_cell(column: ModelledColumn, cell: object) -> Reading:
 
 def _distinct(cells: NDArray[np.object_]) -> tuple[NDArray[np.object_], NDArray[np.intp]]:
     """Each text once, every other object as often as it occurs (it may not be hashable), and where each cell is."""
-    found: list[object] = []
+    distinct: list[object] = []
 
     class Places(dict[object, int]):
         def __missing__(self, cell: object) -> int:
-            found.append(cell)
-            self[cell] = len(found) - 1
-            return len(found) - 1
+            distinct.append(cell)
+            self[cell] = len(distinct) - 1
+            return len(distinct) - 1
 
     def alone(cell: object) -> int:
-        found.append(cell)
-        return len(found) - 1
+        distinct.append(cell)
+        return len(distinct) - 1
 
     places = Places()
     index = np.fromiter(
         (places[cell] if type(cell) is str or cell is None else alone(cell) for cell in cells), np.intp, len(cells)
     )
-    return np.fromiter(found, dtype=object, count=len(found)), index
+    return np.fromiter(distinct, dtype=object, count=len(distinct)), index
 
 
 def _gather(column: ModelledColumn, readings: list[Reading]) -> Readings:
@@ -95,8 +95,8 @@ def _read_array(column: ModelledColumn, values: NDArray[Any]) -> Readings:
         with np.errstate(over="ignore"):
             values = values.astype(np.float64)
     missing = np.isnan(values) if kind in "fmM" else np.zeros(len(values), dtype=bool)
-    found = column.read_array(values)
-    if found is None:
+    read = column.read_array(values)
+    if read is None:
         return Readings(np.zeros(len(values), dtype=column.READING_TYPE), ~missing, missing)
-    points, good = found[0], found[1] & ~missing
+    points, good = read[0], read[1] & ~missing
     return Readings(np.where(good, points, 0), ~good & ~missing, missing)

@@ -119,10 +119,10 @@ def _of_text(text: str) -> str | None:
     if text.isascii() and text.isdigit():
         return text.lstrip("0") or "0"
     text = " ".join(text.strip(INVISIBLE).split()).strip(INVISIBLE)
-    found = (_number(text) or _moment(text)) if text[:1] in NUMERIC else _boolean(text)
-    found = found or (_uuid(text) if len(text) >= UUID_DIGITS else None)
-    if found or text.isascii():
-        return found or text or None
+    spelled = (_number(text) or _moment(text)) if text[:1] in NUMERIC else _boolean(text)
+    spelled = spelled or (_uuid(text) if len(text) >= UUID_DIGITS else None)
+    if spelled or text.isascii():
+        return spelled or text or None
     # What is not Unicode has to be a text all the same.
     return unicodedata.normalize("NFC", text).encode(errors="backslashreplace").decode()
 
@@ -141,26 +141,26 @@ def _number(text: str) -> str | None:
         # A double stands for all that is rounded to it, and is spelled by its own digits.
         exact = int(double) if double.is_integer() else Decimal(repr(double))
         return _number(f"{exact:f}" if isinstance(exact, Decimal) else str(exact))
-    found = PLAIN.fullmatch(text)
-    if not found or not (found[2] or found[3]):
+    spelled = PLAIN.fullmatch(text)
+    if not spelled or not (spelled[2] or spelled[3]):
         return None
-    whole, fraction = found[2].lstrip("0") or "0", (found[3] or "").rstrip("0")
+    whole, fraction = spelled[2].lstrip("0") or "0", (spelled[3] or "").rstrip("0")
     digits = f"{whole}.{fraction}" if fraction else whole
-    return f"-{digits}" if found[1] == "-" and digits != "0" else digits
+    return f"-{digits}" if spelled[1] == "-" and digits != "0" else digits
 
 
 def _moment(text: str) -> str | None:
-    found = MOMENT.fullmatch(text)
-    if not found:
+    spelled = MOMENT.fullmatch(text)
+    if not spelled:
         return None
-    year, month, day, hour, minute, second = (int(part or 0) for part in found.groups()[:6])
+    year, month, day, hour, minute, second = (int(part or 0) for part in spelled.groups()[:6])
     try:
         date, clock = dt.date(year, month, day), dt.time(hour, minute, second)
     except ValueError:
         return None
-    seconds = clock.hour * 3600 + clock.minute * 60 + clock.second - _offset(found[8])
+    seconds = clock.hour * 3600 + clock.minute * 60 + clock.second - _offset(spelled[8])
     days = date.toordinal() - DAY_ZERO
-    return of_nanoseconds(days * DAY + seconds * SECOND + int((found[7] or "").ljust(9, "0")))
+    return of_nanoseconds(days * DAY + seconds * SECOND + int((spelled[7] or "").ljust(9, "0")))
 
 
 def _offset(zone: str | None) -> int:
@@ -172,12 +172,12 @@ def _offset(zone: str | None) -> int:
 
 
 def _uuid(text: str) -> str | None:
-    found = UUID.fullmatch(text.lower())
-    if not found:
+    spelled = UUID.fullmatch(text.lower())
+    if not spelled:
         return None
-    digits = "".join(found.groups())
+    digits = "".join(spelled.groups())
     # Without hyphens such a one is a number, and nobody can tell the two apart.
-    return digits.lstrip("0") or "0" if digits.isdigit() else "-".join(found.groups())
+    return digits.lstrip("0") or "0" if digits.isdigit() else "-".join(spelled.groups())
 
 
 def _boolean(text: str) -> str | None:

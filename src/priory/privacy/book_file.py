@@ -288,17 +288,17 @@ def _event_text(event: Event) -> str:
 
 
 def _event_of(text: str) -> Event:
-    told = json.loads(text)
+    fields = json.loads(text)
     return Event(
-        told["kind"],
-        told["what"],
-        Fraction(told["cost"]),
-        None if told["currency"] is None else Currency(told["currency"]),
-        None if told["l1"] is None else Sensitivity(Fraction(told["l1"]), Fraction(told["l2_squared"])),
-        None if told["moved"] is None else Fraction(told["moved"]),
-        None if told["scale"] is None else Fraction(told["scale"]),
-        told["draws"],
-        Fraction(told["additive"]),
+        fields["kind"],
+        fields["what"],
+        Fraction(fields["cost"]),
+        None if fields["currency"] is None else Currency(fields["currency"]),
+        None if fields["l1"] is None else Sensitivity(Fraction(fields["l1"]), Fraction(fields["l2_squared"])),
+        None if fields["moved"] is None else Fraction(fields["moved"]),
+        None if fields["scale"] is None else Fraction(fields["scale"]),
+        fields["draws"],
+        Fraction(fields["additive"]),
     )
 
 

@@ -442,8 +442,8 @@ def _told(event: Event) -> dict[str, Any]:
         "draws": event.draws if event.draws > 1 else None,
         "additive": rounded_up(event.additive) if event.additive else None,
     }
-    told = {"kind": event.kind, "what": event.what, "cost": rounded_up(event.cost)}
-    return told | {key: fact for key, fact in facts.items() if fact is not None}
+    described = {"kind": event.kind, "what": event.what, "cost": rounded_up(event.cost)}
+    return described | {key: fact for key, fact in facts.items() if fact is not None}
 
 
 def _check_left(mechanism: str, total: Budget, letter: str, asked: Fraction, left: Fraction) -> None:

@@ -13,7 +13,7 @@ from priory.privacy.tail import loss_tail
 from priory.queries.sensitivity import Relation
 from priory.version import __version__
 
-# The mechanism of noisy counts that priory did not measure; what it says of their price is what it was told.
+# The mechanism of noisy counts that priory did not measure; what it says of their price is what was declared.
 DECLARED = "measured elsewhere, as declared by whoever measured"
 KEPT = {
     "file": "what was spent is kept in a ledger on disk",

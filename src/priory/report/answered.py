@@ -68,9 +68,9 @@ def answered(release: Release, asked: Sequence[tuple[Places, ...]]) -> list[Answ
 
 def _by_draws(release: Release, asked: Sequence[tuple[Places, ...]]) -> list[Answer] | None:
     """Intervals by drawing the noise again; None where the estimate cannot be repeated, or that takes too much."""
-    told = release.model.diagnostics
+    diagnostics = release.model.diagnostics
     draws = min(DRAWS, MOST_DRAWN // max(1, sum(m.query.rows for m in release.measurements)))
-    if told is None or not told.schedule or draws < FEWEST_DRAWS:
+    if diagnostics is None or not diagnostics.schedule or draws < FEWEST_DRAWS:
         return None
     queries = [_query(release, each) for each in asked]
     found = release.basis(LEVEL, draws).intervals([[Term(query)] for query in queries])

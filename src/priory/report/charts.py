@@ -273,13 +273,13 @@ def budget_chart(items: Sequence[Item]) -> Any:  # noqa: ANN401
     return _framed(bars + figures, width=WIDE, height=max(40, 18 * len(rows)))
 
 
-def path_chart(told: Diagnostics) -> Any:  # noqa: ANN401
+def path_chart(diagnostics: Diagnostics) -> Any:  # noqa: ANN401
     """How far the model was from the answers, and how large its estimated error was, along the way."""
     alt = _altair()
     kinds = {"distance from the noisy answers": BAR, "estimated error": ACCENT}
     rows = [
         {"calls": point.calls, "level": point.level, "what": what, "value": value, "chosen": point.is_chosen}
-        for point in told.path
+        for point in diagnostics.path
         for what, value in zip(kinds, (point.discrepancy, point.error), strict=True)
         if math.isfinite(value) and value > 0
     ]

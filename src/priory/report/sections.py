@@ -55,7 +55,9 @@ def privacy(contents: Contents) -> Section:
     if is_rows:
         body.append(paragraph("Rows are protected, not persons: somebody with several rows is protected less."))
     if statement.ledger == "memory":
-        body.append(paragraph("No ledger on disk was kept: other releases of the same data add to what is told here."))
+        body.append(
+            paragraph("No ledger on disk was kept: other releases of the same data add to what is stated here.")
+        )
     body += [
         element("h3", Text("How to cite this")),
         element("blockquote", Text(citation(contents))),
@@ -96,12 +98,12 @@ def columns(contents: Contents) -> Section:
         name, anchor = places.attribute.name, f"column-{number}"
         picture = charts.drawn(charts.column_chart(answer), _spoken(answer), anchor)
         codes = len(places.targets)
-        told = f"{places.attribute.kind} · {codes:,} {'value' if codes == 1 else 'values'} · "
+        summary = f"{places.attribute.kind} · {codes:,} {'value' if codes == 1 else 'values'} · "
         cards.append(
             element(
                 "figure",
                 element("h3", Text(shortened(name))),
-                element("p", Text(told), element("span", Text(SOURCES[answer.source]), class_="tag"), class_="meta"),
+                element("p", Text(summary), element("span", Text(SOURCES[answer.source]), class_="tag"), class_="meta"),
                 picture.svg,
                 _rest(answer),
                 folded("Figures", figures(answer)),
@@ -167,8 +169,8 @@ def structure(contents: Contents) -> Section | None:
             "model", "The model", paragraph("Columns were measured one by one: the model treats them as independent.")
         )
     if len(charts.edges_of(contents.cliques)) == len(names) * (len(names) - 1) // 2 > 3:
-        told = f"All {len(names)} columns were measured together with each other, in {len(contents.cliques):,} sets."
-        return Section("model", "The model", paragraph(told))
+        summary = f"All {len(names)} columns were measured together with each other, in {len(contents.cliques):,} sets."
+        return Section("model", "The model", paragraph(summary))
     together = "; ".join(" and ".join(map(shortened, clique)) for clique in contents.cliques[:5])
     words = f"{len(contents.cliques):,} sets of columns were measured or modelled together, such as {together}"
     picture = charts.drawn(charts.graph_chart(names, contents.cliques), words, "graph")
@@ -195,8 +197,8 @@ def structure(contents: Contents) -> Section | None:
 def spent(contents: Contents) -> Section:
     """What the budget went to."""
     if not contents.items:
-        told = paragraph("The noise of these measurements was declared by whoever made them; its price is not known.")
-        return Section("budget", "What was spent on what", told)
+        notice = paragraph("The noise of these measurements was declared by whoever made them; its price is not known.")
+        return Section("budget", "What was spent on what", notice)
     items = _few(contents.items)
     words = "Shares of the budget: " + ", ".join(f"{item.what} {item.share:.1%}" for item in items[:6])
     picture = charts.drawn(charts.budget_chart(items), words, "budget")
@@ -213,22 +215,22 @@ def spent(contents: Contents) -> Section:
 
 def estimated(contents: Contents) -> Section | None:
     """Where the estimate stopped."""
-    told = contents.diagnostics
-    if told is None or not told.solver or told.solver == "none":
+    diagnostics = contents.diagnostics
+    if diagnostics is None or not diagnostics.solver or diagnostics.solver == "none":
         return None
-    drawable = any(math.isfinite(point.discrepancy) and point.discrepancy > 0 for point in told.path)
-    words = f"The path of the estimate over {told.oracle_calls:,} evaluations of the model. {told.reason}"
+    drawable = any(math.isfinite(point.discrepancy) and point.discrepancy > 0 for point in diagnostics.path)
+    words = f"The path of the estimate over {diagnostics.oracle_calls:,} evaluations of the model. {diagnostics.reason}"
     dots = " Dots mark where each stage ended." if drawable else ""
     body = [
         paragraph(
             "The model starts from what was known before and moves towards the noisy answers as long as its estimated "
-            f"error falls. Going further would fit the noise.{dots} {told.reason}"
+            f"error falls. Going further would fit the noise.{dots} {diagnostics.reason}"
         )
     ]
     if drawable:
-        picture = charts.drawn(charts.path_chart(told), words, "path")
+        picture = charts.drawn(charts.path_chart(diagnostics), words, "path")
         body.append(element("figure", picture.svg, class_="wide"))
-    body += [paragraph(note, "quiet") for note in told.notes]
+    body += [paragraph(note, "quiet") for note in diagnostics.notes]
     return Section("estimate", "Where the estimate stopped", joined(*body))
 
 

@@ -182,8 +182,8 @@ def _columns(found: Comparison) -> Section:
 
 def _pairs(found: Comparison) -> Section:
     rows = [[shortened(a), shortened(b), f"{distance:.4f}"] for (a, b), distance in found.pairs]
-    told = paragraph(f"The farthest first; at most {MOST_PAIRS} pairs are compared.", "quiet")
-    body = joined(told, table(["column", "column", "total variation"], rows, numbers=frozenset({2})))
+    caption = paragraph(f"The farthest first; at most {MOST_PAIRS} pairs are compared.", "quiet")
+    body = joined(caption, table(["column", "column", "total variation"], rows, numbers=frozenset({2})))
     return Section("pairs", "Pairs of columns", body)
 
 

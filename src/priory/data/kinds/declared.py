@@ -50,7 +50,7 @@ def checked_name(name: str) -> None:
 
 
 class Nulls(TypedDict, total=False):
-    """What a modelled column may be told of its missing cells: whether they have a code, and texts that mean them."""
+    """What a modelled column may declare of its missing cells: whether they have a code, and texts that mean them."""
 
     nullable: bool
     nulls: Iterable[str]

@@ -298,8 +298,8 @@ class Moment(Binned):
 
     def period_of(self, value: object) -> Span:
         text = value.isoformat() if isinstance(value, dt.date) else str(value)
-        if found := re.fullmatch(r"([0-9]{4})(?:-([0-9]{2}))?", text):
-            return self._calendar_period(int(found[1]), int(found[2]) if found[2] else None)
+        if unit := re.fullmatch(r"([0-9]{4})(?:-([0-9]{2}))?", text):
+            return self._calendar_period(int(unit[1]), int(unit[2]) if unit[2] else None)
         start = moment_of(self.name, text, clock=self.clock)
         is_day = re.fullmatch("[0-9-]{10}", text) is not None
         return start, start + (self.day if is_day else 1)

@@ -19,13 +19,13 @@ def breaking(schema: Schema, table: Table) -> Mask:
     """Whether each row breaks a constraint.
 
     The structural zeros of a schema speak of whole bins; this speaks of the values themselves, so that a row of a bin
-    that lies only partly inside a forbidden combination can be found out.
+    that lies only partly inside a forbidden combination can be recognised.
     """
     columns = {column.name: column for column in schema.modelled}
-    found = np.zeros(len(table), dtype=bool)
+    breaks = np.zeros(len(table), dtype=bool)
     for constraint in schema.constraints:
-        found |= _broken(constraint, columns, table)
-    return found
+        breaks |= _broken(constraint, columns, table)
+    return breaks
 
 
 def _broken(constraint: Constraint, columns: dict[str, ModelledColumn], table: Table) -> Mask:
@@ -64,20 +64,20 @@ def _strays(constraint: Determine, columns: dict[str, ModelledColumn], table: Ta
     by, column = columns[constraint.by], columns[constraint.column]
     given, has_given = _points(by, table.columns[by.name])
     values, present = _points(column, table.columns[column.name])
-    found = np.zeros(len(table), dtype=bool)
+    breaks = np.zeros(len(table), dtype=bool)
     for one, other in constraint.values:
-        found |= has_given & present & (given == by.point_of(one)) & (values != column.point_of(other))
-    return found
+        breaks |= has_given & present & (given == by.point_of(one)) & (values != column.point_of(other))
+    return breaks
 
 
 def _falls(constraint: Order, columns: dict[str, ModelledColumn], table: Table) -> Mask:
-    found = np.zeros(len(table), dtype=bool)
+    breaks = np.zeros(len(table), dtype=bool)
     for one, other in constraint.cliques:
         before, has_before = _points(columns[one], table.columns[one])
         after, has_after = _points(columns[other], table.columns[other])
         both = has_before & has_after & _is_ranked(columns[one], before) & _is_ranked(columns[other], after)
-        found |= both & (before > after)
-    return found
+        breaks |= both & (before > after)
+    return breaks
 
 
 def _is_ranked(column: ModelledColumn, values: NDArray[Any]) -> Mask:
