@@ -102,7 +102,7 @@ def test_a_part_is_the_same_after_it_was_encoded(kind: type[Part], data: Any, si
 @given(st.data())
 def test_a_part_equals_its_like_and_nothing_derived_from_it(kind: type[Part], data: Any) -> None:
     part = data.draw(members(kind, 3))
-    derived = object.__new__(type("Derived", (kind,), {}))
+    derived: Any = object.__new__(type("Derived", (kind,), {}))
     derived.__dict__.update(part.__dict__)
     assert part != derived
     assert derived != part

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -119,7 +120,7 @@ def test_scores_lie_on_a_lattice_that_sensitivities_are_whole_steps_of(score: Sc
 @pytest.mark.parametrize("kind", SCORES, ids=lambda kind: kind.__name__)
 def test_a_score_derived_from_one_of_the_list_is_refused(kind: type[Score]) -> None:
     score = MEMBERS[kind][0][0]
-    derived = object.__new__(type("Derived", (kind,), {}))
+    derived: Any = object.__new__(type("Derived", (kind,), {}))
     derived.__dict__.update(score.__dict__)
     half = Budget.zcdp("1/2")
     with curated(half) as curator:
