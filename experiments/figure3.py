@@ -15,8 +15,8 @@ from priory.data.schema import Schema
 from priory.estimate.estimator import estimate
 from priory.estimate.evidence import Evidence
 from priory.estimate.loss import L1, L2
+from priory.estimate.papers.solvers import MirrorDescent
 from priory.estimate.problem import Problem, path
-from priory.estimate.solvers import MirrorDescent
 from priory.factor import Array
 from priory.mechanisms.hdmm import HDMM
 from priory.model.bases import Uniform

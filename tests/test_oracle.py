@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from priory.domain import Domain
 from priory.errors import DomainError
 from priory.factor import Array
-from priory.model import algebra, cores
 from priory.model.bases import Uniform
-from priory.model.contract import Contraction
-from priory.model.layout import Layout
-from priory.model.plan import plan
+from priory.model.engine import algebra, cores
+from priory.model.engine.contract import Contraction
+from priory.model.engine.layout import Layout
+from priory.model.engine.plan import plan
 from strategies_model import Case, brute, cases, marginal
 
 

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 
 from priory.domain import Domain
 from priory.errors import DomainError, OptionError, SizeError
-from priory.model.elimination import in_order
-from priory.model.plan import Plan, plan
+from priory.model.engine.elimination import in_order
+from priory.model.engine.plan import Plan, plan
 from strategies_model import Case, cases
 
 

@@ -7,9 +7,9 @@ from scipy.optimize import minimize
 from priory.domain import Domain
 from priory.estimate.dual import Dual
 from priory.estimate.evidence import Evidence
-from priory.estimate.posterior import believed, posterior
+from priory.estimate.path import Setting
+from priory.estimate.prior_strength import believed, posterior
 from priory.estimate.risk import SPLIT, Race
-from priory.estimate.stopping import Setting
 from priory.factor import Array
 from priory.model.bases import PublicRows
 from priory.privacy.measurement import Measurement
@@ -56,7 +56,7 @@ def test_the_fit_is_the_mode_of_a_sample_and_noisy_answers(seed: int, stddev: fl
 
 
 def _at(race: Race, temperature: float) -> Array:
-    from priory.estimate.posterior import _fitted
+    from priory.estimate.prior_strength import _fitted
 
     start = race.start()
     return _fitted(race, start, start, temperature).mine.marginals

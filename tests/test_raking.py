@@ -9,8 +9,8 @@ from priory.estimate.dual import Dual
 from priory.estimate.estimator import estimate
 from priory.estimate.evidence import Evidence
 from priory.estimate.loss import L2
+from priory.estimate.papers.raking import Projection, Raking, projected, proportional_update
 from priory.estimate.problem import Problem, path
-from priory.estimate.raking import Projection, Raking, projected, proportional_update
 from priory.model.bases import PublicRows, Uniform
 from priory.privacy.measurement import Measurement
 from priory.queries.parts import Recode, Set

@@ -12,10 +12,10 @@ from priory.estimate.estimator import estimate
 from priory.estimate.evidence import Evidence
 from priory.estimate.lbfgs import minimised
 from priory.estimate.loss import L1, CustomLoss
+from priory.estimate.papers.raking import Raking
+from priory.estimate.papers.recovery import recovered
+from priory.estimate.papers.solvers import LBFGS, DualAveraging, MirrorDescent, MultiplicativeWeights
 from priory.estimate.problem import Solver, path
-from priory.estimate.raking import Raking
-from priory.estimate.recovery import recovered
-from priory.estimate.solvers import LBFGS, DualAveraging, MirrorDescent, MultiplicativeWeights
 from priory.model.bases import Mixture, Product, PublicRows, Uniform
 from priory.model.model import Model
 from priory.privacy.measurement import Measurement

@@ -13,10 +13,10 @@ from priory.errors import PrioryError
 from priory.estimate.dual import Dual, interpolated
 from priory.estimate.estimator import estimate, refitted
 from priory.estimate.evidence import Evidence, Implied
-from priory.estimate.raking import Raking
+from priory.estimate.papers.raking import Raking
+from priory.estimate.papers.solvers import DualAveraging, MirrorDescent
+from priory.estimate.path import levels
 from priory.estimate.risk import Pair
-from priory.estimate.solvers import DualAveraging, MirrorDescent
-from priory.estimate.stopping import levels
 from priory.model.bases import Product, PublicRows
 from priory.model.diagnostics import Diagnostics
 from priory.model.model import Model

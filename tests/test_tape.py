@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 
 from priory.domain import Domain
-from priory.model import runner, tape
-from priory.model.contract import Contraction
-from priory.model.layout import Layout
-from priory.model.plan import plan
+from priory.model.engine import runner, tape
+from priory.model.engine.contract import Contraction
+from priory.model.engine.layout import Layout
+from priory.model.engine.plan import plan
 from strategies_model import Case, cases
 
 

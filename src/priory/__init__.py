@@ -13,8 +13,8 @@ from priory.mechanisms.fit import fit
 from priory.mechanisms.fitness import public_fitness
 from priory.mechanisms.forecast import forecast
 from priory.model.bases import Mixture, Product, PublicRows, Uniform
+from priory.model.engine.plan import plan
 from priory.model.model import Model
-from priory.model.plan import plan
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
 from priory.privacy.explain import explain

@@ -13,8 +13,8 @@ from priory.domain import Clique
 from priory.errors import SizeError
 from priory.factor import Array
 from priory.model.bases import Base, Product, PublicRows, Uniform
+from priory.model.engine.plan import plan
 from priory.model.model import Model
-from priory.model.plan import plan
 from priory.privacy.measurement import Measurement
 from priory.queries.query import Query
 

@@ -13,9 +13,9 @@ from priory.errors import DomainError, OptionError
 from priory.estimate.dual import Dual
 from priory.estimate.evidence import Evidence
 from priory.estimate.loss import Loss, loss_of
+from priory.estimate.papers.solvers import Averages, DualAveraging, MirrorDescent
+from priory.estimate.path import Fit, Setting, Warm, fitted_by_schedule, fitted_fully, fitted_to_the_noise
 from priory.estimate.problem import Solver
-from priory.estimate.solvers import Averages, DualAveraging, MirrorDescent
-from priory.estimate.stopping import Fit, Setting, Warm, fitted_by_schedule, fitted_fully, fitted_to_the_noise
 from priory.estimate.total import TotalEstimate, checked_total, total_of
 from priory.factor import Array
 from priory.model.bases import Base, Uniform

@@ -12,7 +12,7 @@ from priory.domain import Clique, Domain
 from priory.errors import DomainError, OptionError
 from priory.estimate.units import in_counts
 from priory.factor import Array
-from priory.model.layout import Layout
+from priory.model.engine.layout import Layout
 from priory.privacy.measurement import Measurement
 from priory.queries.parts import Matrix
 from priory.queries.query import Query

@@ -11,7 +11,7 @@ from priory.domain import Clique, Domain
 from priory.errors import DomainError, OptionError
 from priory.estimate.evidence import Evidence
 from priory.factor import Array, Factor
-from priory.model.layout import Layout, Values
+from priory.model.engine.layout import Layout, Values
 from priory.queries.parts import Identity, Part
 from priory.queries.query import Query
 

@@ -21,7 +21,7 @@ from priory.estimate.problem import Problem
 from priory.estimate.tangent import tangent
 from priory.estimate.total import TotalEstimate, total_of
 from priory.factor import Array
-from priory.model.layout import Layout
+from priory.model.engine.layout import Layout
 from priory.model.model import Model
 from priory.model.tilted import Oracle, merged
 from priory.privacy.measurement import Measurement

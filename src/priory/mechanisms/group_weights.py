@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priory.estimate.estimator import estimate
-from priory.estimate.posterior import Sample, common_worth
-from priory.estimate.raking import Raking
+from priory.estimate.papers.raking import Raking
+from priory.estimate.prior_strength import Sample, common_worth
 from priory.factor import Array
 from priory.mechanisms.hierarchy import Level
 from priory.mechanisms.noiseless import weighable

@@ -15,12 +15,12 @@ from numpy.typing import ArrayLike, NDArray
 from priory.domain import Clique, Domain
 from priory.errors import DomainError, OptionError
 from priory.factor import Array, Factor
-from priory.model.contract import Contraction
-from priory.model.gpu import Precision, TorchContraction
+from priory.model.engine.contract import Contraction
+from priory.model.engine.gpu import Precision, TorchContraction
+from priory.model.engine.layout import Layout, Values, potentials_of
+from priory.model.engine.plan import MEMORY_IN_BYTES, plan
 from priory.model.graph import GraphTilted
-from priory.model.layout import Layout, Values, potentials_of
 from priory.model.mixed import MixedOracle, MixedTilted
-from priory.model.plan import MEMORY_IN_BYTES, plan
 from priory.model.rows import RowsOracle, RowsTilted
 from priory.model.tilted import Oracle, Potentials, Tilted, merged
 

@@ -9,12 +9,12 @@ import numpy as np
 
 from priory.domain import Clique, Domain
 from priory.factor import Array
-from priory.model.contract import Calibrated, Contraction
-from priory.model.factored import Table, summed_product
-from priory.model.plan import Bag
-from priory.model.program import Ref
+from priory.model.engine.contract import Calibrated, Contraction
+from priory.model.engine.factored import Table, summed_product
+from priory.model.engine.plan import Bag
+from priory.model.engine.program import Ref
+from priory.model.engine.split import Split
 from priory.model.sampling import Chance, Codes, Columns, Ints
-from priory.model.split import Split
 from priory.model.tilted import Potentials, Tilted, cell_codes
 from priory.queries.parts import Identity, Part, Total
 from priory.queries.query import Query

@@ -8,7 +8,7 @@ import numpy as np
 from priory.domain import Clique
 from priory.errors import OptionError
 from priory.factor import Array
-from priory.model.layout import Layout
+from priory.model.engine.layout import Layout
 from priory.model.sampling import Chance, Codes
 from priory.model.tilted import Oracle, Tilted
 from priory.queries.query import Query

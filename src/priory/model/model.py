@@ -13,7 +13,7 @@ from priory.errors import DomainError, OptionError
 from priory.factor import Array, Factor
 from priory.model.bases import Base, Shifted, check_mass, checked_codes
 from priory.model.diagnostics import Diagnostics
-from priory.model.layout import Layout, Values, potentials_of
+from priory.model.engine.layout import Layout, Values, potentials_of
 from priory.model.sampling import Chance, Codes, Method, checked_count
 from priory.model.tilted import Oracle, Potentials, Tilted, merged
 from priory.queries.parts import Part, Set

@@ -8,7 +8,7 @@ import numpy as np
 
 from priory.domain import Clique, Domain
 from priory.factor import Array
-from priory.model.layout import Layout
+from priory.model.engine.layout import Layout
 from priory.model.membership import Membership
 from priory.model.sampling import Chance, Codes, drawn_alike
 from priory.model.tilted import Potentials, Tilted, cell_codes

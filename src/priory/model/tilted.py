@@ -8,7 +8,7 @@ import numpy as np
 
 from priory.domain import Clique, Domain
 from priory.factor import Array, Factor
-from priory.model.layout import Layout
+from priory.model.engine.layout import Layout
 from priory.model.sampling import Chance, Codes
 from priory.queries.query import Query
 

@@ -9,14 +9,14 @@ import numpy as np
 from priory.estimate.dual import Dual, Multipliers, evidence_of, interpolated
 from priory.estimate.evidence import Evidence, Implied
 from priory.estimate.loss import Loss, loss_of
+from priory.estimate.papers.solvers import DualAveraging
 from priory.estimate.problem import Problem, Solver, State, Status, path
 from priory.estimate.risk import SPLIT, Pair, Race
-from priory.estimate.solvers import DualAveraging
 from priory.estimate.total import TotalEstimate
 from priory.factor import Array
 from priory.model.bases import Base, Uniform
 from priory.model.diagnostics import PathPoint, Round
-from priory.model.layout import Layout
+from priory.model.engine.layout import Layout
 from priory.model.tilted import Potentials
 from priory.queries.query import Query
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from priory.model.algebra import bound, exponentiated, halved, run
-from priory.model.program import Program, Step
-from priory.model.tape import COMPILER, Kernel, fits, written
+from priory.model.engine.algebra import bound, exponentiated, halved, run
+from priory.model.engine.program import Program, Step
+from priory.model.engine.tape import COMPILER, Kernel, fits, written
 
 # Compiling takes about as long as this, even from numba's cache, so it starts when as much could have been saved.
 _SECONDS_BEFORE_COMPILING = 0.8

@@ -7,8 +7,8 @@ import numpy as np
 from priory.errors import OptionError
 from priory.estimate.dual import evidence_of
 from priory.estimate.lbfgs import minimised
+from priory.estimate.papers.recovery import recovered
 from priory.estimate.problem import GOING, MET, Problem, State, Status, fall, settled
-from priory.estimate.recovery import recovered
 from priory.factor import Array
 
 

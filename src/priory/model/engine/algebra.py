@@ -7,8 +7,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from priory.factor import Array
-from priory.model.cores import WORTH_IT, are_two, both
-from priory.model.program import COPY, DIV, MATMUL, MUL, NORM, SUM, Step
+from priory.model.engine.cores import WORTH_IT, are_two, both
+from priory.model.engine.program import COPY, DIV, MATMUL, MUL, NORM, SUM, Step
 
 _DOUBLE = 8
 # Sums of exponentials above this have lost nothing; those below it are summed one by one, so many at a time.

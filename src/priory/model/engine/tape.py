@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priory.factor import Array
-from priory.model.program import COPY, DIV, MATMUL, MUL, NORM, SUM, Ints, Step
+from priory.model.engine.program import COPY, DIV, MATMUL, MUL, NORM, SUM, Ints, Step
 
 Kernel = Callable[[NDArray[np.int64], Array, Array], None]
 

@@ -13,8 +13,8 @@ from functools import lru_cache
 from itertools import combinations
 from typing import NamedTuple
 
-from priory.model.layout import Layout
-from priory.model.plan import Bag, Plan
+from priory.model.engine.layout import Layout
+from priory.model.engine.plan import Bag, Plan
 
 MUL, SUM, COPY, NORM, DIV, MATMUL = range(6)
 Ints = tuple[int, ...]

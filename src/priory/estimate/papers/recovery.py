@@ -7,9 +7,9 @@ import numpy as np
 from priory.estimate.lbfgs import minimised
 from priory.estimate.problem import Problem
 from priory.factor import Array
-from priory.model.contract import Contraction
-from priory.model.layout import Layout
-from priory.model.plan import Plan
+from priory.model.engine.contract import Contraction
+from priory.model.engine.layout import Layout
+from priory.model.engine.plan import Plan
 
 # A potential this low stands for a cell without mass.
 _EMPTY = -60.0

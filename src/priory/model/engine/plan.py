@@ -8,9 +8,9 @@ from functools import cached_property, lru_cache
 from priory.data.table import html_facts
 from priory.domain import Clique, Domain
 from priory.errors import OptionError, SizeError
-from priory.model.elimination import Bucket, Scope, best_order
-from priory.model.sizing import Sizer
-from priory.model.split import Split, best_split
+from priory.model.engine.elimination import Bucket, Scope, best_order
+from priory.model.engine.sizing import Sizer
+from priory.model.engine.split import Split, best_split
 
 MEMORY_IN_BYTES = 8 * 2**30
 

@@ -7,10 +7,10 @@ import numpy as np
 
 from priory.errors import MissingExtra, OptionError
 from priory.factor import Array
-from priory.model.contract import Contraction
-from priory.model.layout import Layout
-from priory.model.plan import Plan
-from priory.model.program import COPY, DIV, MATMUL, MUL, NORM, SUM, Program, Step, program
+from priory.model.engine.contract import Contraction
+from priory.model.engine.layout import Layout
+from priory.model.engine.plan import Plan
+from priory.model.engine.program import COPY, DIV, MATMUL, MUL, NORM, SUM, Program, Step, program
 
 Precision = Literal["float64", "float32"]
 # Entries of messages outside these bounds may have lost terms to underflow: such calls are done again on the CPU.

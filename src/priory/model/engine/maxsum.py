@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from priory.domain import Domain
 from priory.errors import SizeError
 from priory.factor import Array
-from priory.model.layout import Values, potentials_of
-from priory.model.plan import plan
+from priory.model.engine.layout import Values, potentials_of
+from priory.model.engine.plan import plan
 
 # Tables of floats and the choices kept beside them: 2^27 cells take 2 GiB.
 MOST_CELLS = 2**27

@@ -18,9 +18,9 @@ import numpy as np
 
 from priory.estimate.dual import Dual, Multipliers, evidence_of, solved
 from priory.estimate.evidence import Evidence, Implied
+from priory.estimate.path import Setting
 from priory.estimate.problem import Problem, State
 from priory.estimate.risk import SPLIT, Pair, Race
-from priory.estimate.stopping import Setting
 from priory.factor import Array
 from priory.model.bases import Base, PublicRows
 from priory.model.diagnostics import Diagnostics, Round

@@ -11,7 +11,7 @@ import numpy as np
 
 from priory.errors import SizeError
 from priory.factor import Array
-from priory.model.algebra import block_of, in_blocks
+from priory.model.engine.algebra import block_of, in_blocks
 
 Axes = tuple[int, ...]
 Table = tuple[Axes, Array]
