@@ -7,11 +7,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from experiments.refitting import refitted
 
 from priory.answer.intervals import Redraws, intervals, noise_left, source_of
 from priory.domain import Domain
 from priory.errors import OptionError
-from priory.estimate.estimator import estimate, refitted
+from priory.estimate.estimator import estimate
 from priory.model.model import Model
 from priory.privacy.measurement import Measurement
 from priory.privacy.noise import Laplace
@@ -152,7 +153,7 @@ def test_a_model_that_stayed_at_its_base_is_as_unsure_as_its_misfit_says() -> No
     measurements = [Measurement.of(query, truth + rng.normal(0, 300, (30, 30)), 300.0)]
     model = estimate(measurements, domain, total=1000.0)
     assert model.diagnostics is not None
-    assert model.diagnostics.freedom < 5
+    assert model.diagnostics.degrees_of_freedom < 5
     [found] = intervals(model, measurements, [query])
     assert np.all(found.low <= found.estimate)
     assert np.all(found.estimate <= found.high)

@@ -12,10 +12,13 @@ from priory.estimate.estimator import estimate
 from priory.estimate.evidence import Evidence
 from priory.estimate.lbfgs import minimised
 from priory.estimate.loss import L1, CustomLoss
+from priory.estimate.papers.direct import LBFGS
+from priory.estimate.papers.dual_averaging import DualAveraging
+from priory.estimate.papers.mirror_descent import MirrorDescent
+from priory.estimate.papers.multiplicative_weights import MultiplicativeSweeps
 from priory.estimate.papers.raking import Raking
 from priory.estimate.papers.recovery import recovered
-from priory.estimate.papers.solvers import LBFGS, DualAveraging, MirrorDescent, MultiplicativeWeights
-from priory.estimate.problem import Solver, path
+from priory.estimate.problem import Solver, states
 from priory.model.bases import Mixture, Product, PublicRows, Uniform
 from priory.model.model import Model
 from priory.privacy.measurement import Measurement
@@ -55,7 +58,7 @@ def test_the_averages_of_algorithm_2_are_the_marginals_of_the_recovered_potentia
 ) -> None:
     task = small(1, cliques)
     problem = task.problem()
-    *_, last = path(DualAveraging(iterations=60), problem)
+    *_, last = states(DualAveraging(iterations=60), problem)
     found = recovered(problem, last.marginals)
     assert found.residual < 1e-6
     np.testing.assert_allclose(problem.marginals(found.theta), last.marginals, atol=1e-6 * task.total)
@@ -63,7 +66,7 @@ def test_the_averages_of_algorithm_2_are_the_marginals_of_the_recovered_potentia
 
 def test_a_tree_needs_no_fitting_to_recover_potentials() -> None:
     problem = small(2, TREE).problem()
-    *_, last = path(MirrorDescent(iterations=5), problem)
+    *_, last = states(MirrorDescent(iterations=5), problem)
     assert recovered(problem, last.marginals).calls == 1
 
 
@@ -119,15 +122,15 @@ def test_l1_by_the_dual_equals_linear_programming() -> None:
 def test_mirror_descent_lowers_the_l1_loss_towards_that_of_the_dual() -> None:
     task = small(0, LOOP, noise=3.0)
     kinked = L1(Evidence.of(DOMAIN, task.measurements))
-    states = list(path(MirrorDescent(iterations=1000), task.problem(loss=kinked)))
+    passed = list(states(MirrorDescent(iterations=1000), task.problem(loss=kinked)))
     model = estimate(task.measurements, DOMAIN, total=task.total, loss="l1", stop="converged")
     best = sum(np.abs(model.answer(m.query) - m.values).sum() / m.stddev for m in task.measurements)
-    assert best * (1 - 1e-3) <= min(state.value for state in states) < 1.05 * best
+    assert best * (1 - 1e-3) <= min(state.value for state in passed) < 1.05 * best
 
 
 def test_multiplicative_weights_lower_the_loss_in_every_sweep_of_a_gentle_problem() -> None:
-    states = list(path(MultiplicativeWeights(iterations=10), small(0).problem()))
-    values = [state.value for state in states]
+    passed = list(states(MultiplicativeSweeps(iterations=10), small(0).problem()))
+    values = [state.value for state in passed]
     assert values == sorted(values, reverse=True)
     assert values[-1] < 0.5 * values[0]
 
@@ -135,8 +138,8 @@ def test_multiplicative_weights_lower_the_loss_in_every_sweep_of_a_gentle_proble
 def test_one_step_of_multiplicative_weights_is_equation_2_of_the_paper() -> None:
     task = small(5, (("a", "b"),))
     problem = task.problem()
-    first = MultiplicativeWeights().init(problem)
-    state = MultiplicativeWeights().step(problem, first)
+    first = MultiplicativeSweeps().init(problem)
+    state = MultiplicativeSweeps().step(problem, first)
     p, y = first.marginals, np.ravel(task.measurements[0].values)
     expected = p * np.exp((y - p) / (2 * task.total))
     np.testing.assert_allclose(state.marginals, task.total * expected / expected.sum(), rtol=1e-10)

@@ -1,13 +1,14 @@
-"""Posterior: the most likely model where the base is a sample of so many records, and how far that is to be believed.
+"""Prior strength: how many records a public sample counts for, and the most likely model given that.
 
 A sample b of m records of the population says of a model q what m records say, m·KL(q ‖ b) to second order. With the
 noise of the measurements the most likely model therefore solves
 
     minimise  ½ Σ((Qμ − y)/σ)² + m·KL(q ‖ b),
 
-one step of `Dual` from the base at the temperature m/N. Where the sample is of another population it is worth fewer
-records: m falls while Stein's estimate of the error falls by more than its own error. The one-way marginals have an m
-of their own, and the model they give is what the rest starts from, because populations differ in them most.
+one step of `Dual` from the base at the temperature m/N. Where the sample is of another population it counts for fewer
+records: m, the prior sample size, falls while Stein's estimate of the error falls by more than its own error. The
+one-way marginals have an m of their own, and the model they give is what the rest starts from, because populations
+differ in them most.
 """
 
 import math
@@ -16,32 +17,32 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from priory.estimate.dual import Dual, Multipliers, evidence_of, solved
+from priory.estimate.dual import Cooling, Dual, placed, solved
 from priory.estimate.evidence import Evidence, Implied
-from priory.estimate.path import Setting
-from priory.estimate.problem import Problem, State
-from priory.estimate.risk import SPLIT, Pair, Race
+from priory.estimate.path import of_implied
+from priory.estimate.problem import Problem, Start, State
+from priory.estimate.risk import SPLIT, CoupledFits, CoupledState, gain_deviation
+from priory.estimate.setting import Setting, signs_of
+from priory.estimate.total import TotalEstimate
 from priory.factor import Array
 from priory.model.bases import Base, PublicRows
-from priory.model.diagnostics import Diagnostics, Round
+from priory.model.diagnostics import Diagnostics, ScheduledLevel
 from priory.model.model import Model
 from priory.privacy.measurement import Measurement
 
-# What a sample is thought to be worth is divided by this, and by its square where the fit is far from the answers.
+# The prior sample size is divided by this, and by its square where the fit is far from the answers.
 STEP = 10**0.5
 # A mean squared misfit, in units of the noise, above which a sample is far off.
 FAR = 4.0
-# No sample is worth less than this many records, or this part of what it has: below, noise larger than all is fitted.
-LEAST_WORTH, LEAST_PART = 10.0, 0.01
+# No sample counts for less than this many records, or this part of what it has: below, noise larger than all is fitted.
+LEAST_SIZE, LEAST_PART = 10.0, 0.01
 MOST_STEPS = 6
-# Standard errors of gain it takes to believe many small samples less: where answers are many, some noise is large.
+# Standard errors of gain it takes to lower the weight of many small samples: among many answers some noise is large.
 CAUTION = 2.0
 # Rows that hardly fit the answers take long to weigh, and no later step makes good what this one leaves.
 SETTINGS = Dual(accuracy=0.005, inner=1000)
 # What the diagnostics of such a model say of how it stopped.
 STOP = "posterior"
-# Any fixed number will do: the signs must only be independent of the noise, which comes from the operating system.
-SEED = 20
 
 
 def posterior(measurements: Iterable[Measurement], base: Base, total: float, records: float) -> Model:
@@ -51,27 +52,25 @@ def posterior(measurements: Iterable[Measurement], base: Base, total: float, rec
         measurements: what was measured, with its noise.
         base: the sample.
         total: how many records there are.
-        records: how many the base is worth at most; it is believed less where the measurements say so.
+        records: the prior sample size, at most; it is lowered where the measurements say so.
     """
     setting = _setting(measurements, base, total)
-    evidence, normals = setting.evidence, setting.normals
+    evidence = setting.evidence
     if not evidence.size:
         return Model.of(base, {}, total)
-    start = _Start(np.zeros(evidence.size), np.zeros(evidence.size))
-    implied = Implied.of(evidence)
-    if implied is not None:
-        start = _from_single_attributes(setting, implied, records)
-    race = _race(setting, evidence.values + SPLIT * evidence.stddevs * normals)
-    chosen = believed(race, race.start(start.mine, start.other), records / total, _least(records) / total)
-    model = Model.of(base, race.mine.loss.layout.unpack(chosen.mine.theta), total)
-    return replace(model, diagnostics=_told(chosen, evidence))
+    perturbed = evidence.values + SPLIT * evidence.stddevs * setting.signs
+    starts = _from_single_attributes(setting, perturbed, records)
+    coupling = _coupling(setting, perturbed)
+    chosen = at_best_temperature(coupling, coupling.start(*starts), records / total, _least(records) / total)
+    model = Model.of(base, coupling.problem.loss.layout.unpack(chosen.fit.theta), total)
+    return replace(model, diagnostics=_diagnostics(chosen, evidence))
 
 
-def _told(chosen: Pair, evidence: Evidence) -> Diagnostics:
+def _diagnostics(chosen: CoupledState, evidence: Evidence) -> Diagnostics:
     """How the model was found, by which its intervals can be drawn."""
-    temperature = chosen.mine.carry.temperature
+    temperature = chosen.fit.temperature
     # Where the base itself is best, no step was taken.
-    step = Round(tuple(range(len(evidence.queries))), (temperature,) if math.isfinite(temperature) else ())
+    step = ScheduledLevel(tuple(range(len(evidence.queries))), (temperature,) if math.isfinite(temperature) else ())
     return Diagnostics(
         solver="Dual",
         stop=STOP,
@@ -81,7 +80,7 @@ def _told(chosen: Pair, evidence: Evidence) -> Diagnostics:
         estimated_error=math.sqrt(max(chosen.error, 0.0) / evidence.size),
         oracle_calls=chosen.calls,
         schedule=(step,),
-        freedom=chosen.freedom,
+        degrees_of_freedom=chosen.degrees_of_freedom,
     )
 
 
@@ -100,71 +99,68 @@ class Sample:
     total: float
 
     def model(self, records: float) -> Model:
-        """The most likely model where the base is worth so many records; the base itself where infinitely many."""
+        """The most likely model at this prior sample size; the base itself where it is infinite."""
         setting = _setting(self.measurements, self.base, self.total)
         if math.isinf(records) or not setting.evidence.size:
             return Model.of(self.base, {}, self.total)
-        problem = setting.problem(range(len(setting.evidence.queries)), setting.evidence.values)
-        start = Dual().init(problem)
-        found = _solved(problem, start, start, start.carry.alpha, records / self.total)
-        return Model.of(self.base, problem.loss.layout.unpack(found.theta), self.total)
+        problem = setting.problem(setting.every_query, setting.evidence.values)
+        start = setting.solver.init(problem)
+        state = _solved(problem, start, start, start.alpha, records / self.total)
+        return Model.of(self.base, problem.loss.layout.unpack(state.theta), self.total)
 
 
-def common_worth(samples: Sequence[Sample], records: float) -> float:
-    """How many records the bases of many small estimates are worth, one number for all: what one tells is too noisy.
+def common_prior_size(samples: Sequence[Sample], records: float) -> float:
+    """One prior sample size for many small estimates, as each one alone is too noisy to tell its own.
 
-    At most `records`, or infinitely many where no estimate is better than its base.
+    At most `records`, or infinite where no estimate is better than its base.
     """
-    races, totals = [], []
+    couplings, totals = [], []
     for sample in samples:
         setting = _setting(sample.measurements, sample.base, sample.total)
         evidence = setting.evidence
         if evidence.size:
-            races.append(_race(setting, evidence.values + SPLIT * evidence.stddevs * setting.normals))
+            couplings.append(_coupling(setting, evidence.values + SPLIT * evidence.stddevs * setting.signs))
             totals.append(sample.total)
-    bases = [race.start() for race in races]
+    bases = [coupling.start() for coupling in couplings]
 
-    def at(worth: float, near: list[Pair]) -> list[Pair]:
-        each = zip(races, bases, near, totals, strict=True)
-        return [_fitted(race, base, pair, worth / total) for race, base, pair, total in each]
+    def at(size: float, near: list[CoupledState]) -> list[CoupledState]:
+        each = zip(couplings, bases, near, totals, strict=True)
+        return [_fitted(coupling, base, state, size / total) for coupling, base, state, total in each]
 
     best = last = at(records, bases)
-    best_worth = records
+    best_size = records
     least = _least(records)
     while records > least:
         records /= STEP
         last = at(records, last)
         if _are_better(last, best):
-            best, best_worth = last, records
-        elif sum(pair.error for pair in last) > sum(pair.error for pair in best):
+            best, best_size = last, records
+        elif sum(state.error for state in last) > sum(state.error for state in best):
             break
-    return math.inf if _are_better(bases, best) else best_worth
+    return math.inf if _are_better(bases, best) else best_size
 
 
-def _are_better(these: Sequence[Pair], those: Sequence[Pair]) -> bool:
-    """`Pair.is_better_than` for the sums of many."""
-    gain = sum(other.error - one.error for one, other in zip(these, those, strict=True))
-    moved = sum(float(np.sum((a.fitted - b.fitted) ** 2)) for a, b in zip(these, those, strict=True))
-    freedom = sum(max(0.0, a.freedom - b.freedom) for a, b in zip(these, those, strict=True))
-    return gain > CAUTION * math.sqrt(1 + 4 * moved + 8 * freedom)
+def _are_better(these: Sequence[CoupledState], those: Sequence[CoupledState]) -> bool:
+    """`CoupledState.is_better_than` for the sums of many."""
+    pairs = list(zip(these, those, strict=True))
+    return sum(other.error - one.error for one, other in pairs) > CAUTION * gain_deviation(pairs)
 
 
 def _setting(measurements: Iterable[Measurement], base: Base, total: float) -> Setting:
     evidence = Evidence.of(base.domain, measurements)
-    normals = np.random.default_rng(SEED).choice([-1.0, 1.0], evidence.size)
-    return Setting(base, evidence, total, "l2", Dual(), normals=normals)
+    return Setting(base, evidence, TotalEstimate.known(total), "l2", Dual(), signs=signs_of(evidence))
 
 
-def believed(race: Race, base: Pair, temperature: float, least: float) -> Pair:
-    """The fit at the temperature that a base deserves, from this one down to the least, or the base itself."""
-    fits = _approached(race, base, temperature)
-    fits.append(_fitted(race, base, fits[-1], temperature))
+def at_best_temperature(coupling: CoupledFits, base: CoupledState, temperature: float, least: float) -> CoupledState:
+    """The fit at the temperature of least estimated error, from this one down to the least, or the base itself."""
+    fits = _approached(coupling, base, temperature)
+    fits.append(_fitted(coupling, base, fits[-1], temperature))
     last = fits[-1]
-    best = min(fits[1:], key=lambda pair: pair.error)
+    best = min(fits[1:], key=lambda state: state.error)
     while temperature > least:
-        is_far = last.mine.value > FAR / 2 * evidence_of(race.mine).size
+        is_far = last.fit.value > FAR / 2 * coupling.problem.evidence.size
         temperature = max(temperature / (STEP**2 if is_far else STEP), least)
-        last = _fitted(race, base, last, temperature)
+        last = _fitted(coupling, base, last, temperature)
         if last.is_better_than(best):
             best = last
         elif last.error > best.error:
@@ -172,60 +168,49 @@ def believed(race: Race, base: Pair, temperature: float, least: float) -> Pair:
     return base if base.is_better_than(best) else best
 
 
-def _approached(race: Race, base: Pair, temperature: float) -> list[Pair]:
+def _approached(coupling: CoupledFits, base: CoupledState, temperature: float) -> list[CoupledState]:
     """The base, and where answers are far off for their noise, fits at higher temperatures on the way from there."""
-    evidence = evidence_of(race.mine)
-    misfit = np.abs(evidence.predicted(base.mine.marginals) - evidence.values)
+    evidence = coupling.problem.evidence
+    misfit = np.abs(evidence.predicted(base.fit.marginals) - evidence.values)
     # The first step moves no multiplier by much more than 1.
     steps = math.floor(math.log10(max(float(np.max(misfit / evidence.stddevs**2)) / temperature, 1.0)))
     fits = [base]
     for step in range(min(steps, MOST_STEPS), 0, -1):
-        fits.append(_fitted(race, base, fits[-1], temperature * 10**step))
+        fits.append(_fitted(coupling, base, fits[-1], temperature * 10**step))
     return fits
 
 
 def _least(records: float) -> float:
-    return min(LEAST_WORTH, LEAST_PART * records)
+    return min(LEAST_SIZE, LEAST_PART * records)
 
 
-@dataclass(frozen=True, eq=False)
-class _Start:
-    """Multipliers to start from, for the answers and for their noisier twin."""
-
-    mine: Array
-    other: Array
-
-
-def _from_single_attributes(setting: Setting, implied: Implied, records: float) -> _Start:
-    """Multipliers of the measured answers that fit the one-way marginals which they imply."""
-    noisier = setting.evidence.values + SPLIT * setting.evidence.stddevs * setting.normals
-    moved = implied.answers(noisier)
-    normals = (moved - implied.evidence.values) / (SPLIT * implied.evidence.stddevs)
-    race = _race(replace(setting, evidence=implied.evidence, normals=normals), moved)
-    total = setting.records
-    chosen = believed(race, race.start(), records / total, _least(records) / total)
+def _from_single_attributes(setting: Setting, perturbed: Array, records: float) -> list[Start]:
+    """Where to start: at multipliers of the measured answers that fit the one-way marginals which they imply."""
     size = setting.evidence.size
-    return _Start(*(implied.multipliers(state.carry.alpha, size) for state in (chosen.mine, chosen.other)))
+    implied = Implied.of(setting.evidence)
+    if implied is None:
+        return [Start(multipliers=np.zeros(size))] * 2
+    coupling = _coupling(*of_implied(setting, implied, perturbed))
+    total = setting.records
+    chosen = at_best_temperature(coupling, coupling.start(), records / total, _least(records) / total)
+    return [Start(multipliers=implied.multipliers(state.alpha, size)) for state in (chosen.fit, chosen.perturbed)]
 
 
-def _race(setting: Setting, noisier: Array) -> Race:
-    members = range(len(setting.evidence.queries))
-    mine, other = (setting.problem(members, values) for values in (setting.evidence.values, noisier))
-    return Race(setting.solver, mine, other, setting.normals, has_total=False)
+def _coupling(setting: Setting, perturbed: Array) -> CoupledFits:
+    problems = (setting.problem(setting.every_query, values) for values in (setting.evidence.values, perturbed))
+    return CoupledFits(setting.solver, *problems, setting.signs, has_estimated_total=False)
 
 
-def _fitted(race: Race, base: Pair, near: Pair, temperature: float) -> Pair:
+def _fitted(coupling: CoupledFits, base: CoupledState, near: CoupledState, temperature: float) -> CoupledState:
     """Both fits from the base at one temperature, searched for from nearby ones."""
-    mine = _solved(race.mine, base.mine, near.mine, near.mine.carry.alpha, temperature)
-    start = near.other.carry.alpha + mine.carry.alpha - near.mine.carry.alpha
-    return race.pair(mine, _solved(race.other, base.other, mine, start, temperature))
+    fit = _solved(coupling.problem, base.fit, near.fit, near.fit.alpha, temperature)
+    start = near.perturbed.alpha + fit.alpha - near.fit.alpha
+    return coupling.coupled(fit, _solved(coupling.perturbed, base.perturbed, fit, start, temperature))
 
 
 def _solved(problem: Problem, base: State, near: State, start: Array, temperature: float) -> State:
-    evidence = evidence_of(problem)
     alpha, marginals, calls = solved(
-        problem, base.carry.alpha, near=near.marginals, temperature=temperature, settings=SETTINGS, start=start
+        problem, base.alpha, near=near.marginals, temperature=temperature, settings=SETTINGS, start=start
     )
-    theta = evidence.adjoint(alpha)
-    carry = Multipliers(alpha, temperature, calls)
-    return State(theta, marginals, problem.loss(marginals)[0], 1, calls, (), carry)
+    state = replace(base, iteration=1, carry=Cooling(calls), temperature=temperature)
+    return placed(problem, state, alpha, marginals, calls=calls)

@@ -16,19 +16,31 @@ _EXACT = 1e-8
 
 @dataclass(frozen=True, eq=False)
 class TotalEstimate:
-    """The total as a linear function of the answers: weights · y, at least 1.
+    """The total: a linear function of the answers, weights · y and at least 1, or a number that was given.
 
     Attributes:
-        weights: one for each answer.
-        stddev: the standard deviation of the estimate.
+        weights: one for each answer; None where the total was given.
+        stddev: the standard deviation of the estimate; 0 where the total was given.
+        given: the total that was given.
     """
 
-    weights: Array
-    stddev: float
+    weights: Array | None
+    stddev: float = 0.0
+    given: float = np.nan
+
+    @classmethod
+    def known(cls, total: float) -> "TotalEstimate":
+        """A total that does not depend on the answers."""
+        return cls(None, given=total)
+
+    @property
+    def is_estimated(self) -> bool:
+        """Whether it depends on the answers."""
+        return self.weights is not None
 
     def __call__(self, values: Array) -> float:
         """The total that these answers give."""
-        return max(1.0, float(self.weights @ values))
+        return self.given if self.weights is None else max(1.0, float(self.weights @ values))
 
 
 def total_of(evidence: Evidence) -> TotalEstimate:

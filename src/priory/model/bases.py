@@ -36,6 +36,11 @@ class Base(ABC):
     def domain(self) -> Domain:
         """The attributes."""
 
+    @property
+    def is_informative(self) -> bool:
+        """Whether it says more than that every cell is alike, so that leaving it takes stronger evidence."""
+        return True
+
     @abstractmethod
     def bind(self, cliques: Iterable[Clique]) -> Oracle:
         """The oracle for a set of cliques, planned once for many calls."""
@@ -90,6 +95,10 @@ class Uniform(Base):
     def domain(self) -> Domain:
         return self._domain
 
+    @property
+    def is_informative(self) -> bool:
+        return False
+
     def __repr__(self) -> str:
         return f"Uniform({len(self.domain)} attributes)"
 
@@ -128,14 +137,21 @@ class Shifted:
 
     def __init__(self, base: Base, cliques: tuple[Clique, ...], own: Potentials, log_z: float) -> None:
         self.layout = Layout.of(base.domain, cliques)
-        self._inner = base.bind((*cliques, *own))
+        asked = set(cliques)
+        self._inner = base.bind((*cliques, *(clique for clique in own if clique not in asked)))
+        # A clique that is asked for twice has two tables, of which the first takes the potentials.
         self._theta = np.zeros(self._inner.layout.size)
-        self._theta[self.layout.size :] = Layout.of(base.domain, own).pack(own)
+        missing = dict(own)
+        offsets = zip(self._inner.layout.cliques, self._inner.layout.offsets, strict=False)
+        for clique, offset in offsets:
+            if clique in missing:
+                values = missing.pop(clique).values.reshape(-1)
+                self._theta[offset : offset + values.size] = values
         self._log_z = log_z
 
     def __call__(self, theta: Array, out: Array | None = None) -> tuple[float, Array]:
         full = self._theta.copy()
-        full[: self.layout.size] = theta
+        full[: self.layout.size] += theta
         log_z, marginals = self._inner(full)
         if out is None:
             return log_z - self._log_z, marginals[: self.layout.size]
