@@ -60,8 +60,8 @@ class Evidence:
         return cls(
             Layout.of(domain, cliques),
             queries,
-            _joined([np.asarray(m.values, dtype=np.float64) for m in measurements]),
-            _joined([np.broadcast_to(np.asarray(m.stddev, dtype=np.float64), m.query.shape) for m in measurements]),
+            joined([np.asarray(m.values, dtype=np.float64) for m in measurements]),
+            joined([np.broadcast_to(np.asarray(m.stddev, dtype=np.float64), m.query.shape) for m in measurements]),
             tuple("gaussian" if m.noise is None else m.noise.kind for m in measurements),
         )
 
@@ -153,8 +153,8 @@ class Evidence:
         return Evidence(
             Layout(self.layout.domain, tuple(dict.fromkeys(query.clique for query in queries))),
             queries,
-            _joined([self.values[self.places[i]] for i in numbers]),
-            _joined([self.stddevs[self.places[i]] for i in numbers]),
+            joined([self.values[self.places[i]] for i in numbers]),
+            joined([self.stddevs[self.places[i]] for i in numbers]),
             tuple(self.kinds[i] for i in numbers),
         )
 
@@ -196,13 +196,13 @@ class Implied:
         queries = tuple(Query.marginal(domain, name) for name in names)
         layout = Layout(domain, tuple(query.clique for query in queries))
         shapes = tuple(query.shape for query in evidence.queries)
-        empty = Evidence(layout, queries, np.zeros(layout.size), _joined(stddevs), ("gaussian",) * len(queries))
+        empty = Evidence(layout, queries, np.zeros(layout.size), joined(stddevs), ("gaussian",) * len(queries))
         implied = cls(empty, tuple(shares), evidence.places, shapes)
         return replace(implied, evidence=empty.with_values(implied.answers(evidence.values)))
 
     def answers(self, values: Array) -> Array:
         """The implied marginals of measured `values`."""
-        return _joined(
+        return joined(
             [
                 np.asarray(sum(weight * self._summed(values, number, axis) for number, axis, weight in shares))
                 for shares in self.shares
@@ -224,7 +224,8 @@ class Implied:
         return np.asarray(table.sum(axis=tuple(i for i in range(table.ndim) if i != axis)))
 
 
-def _joined(tables: Sequence[Array]) -> Array:
+def joined(tables: Sequence[Array]) -> Array:
+    """Tables one after the other, as one vector."""
     return np.concatenate([np.ravel(table) for table in tables]) if tables else np.empty(0)
 
 
