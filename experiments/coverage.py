@@ -53,7 +53,7 @@ def _held(coded: Coded, cliques: Sequence[Clique], sigma: float, draw: int) -> d
         low, high = (np.array(columns[end], dtype=float) for end in ("low", "high"))
         held = (low <= truth) & (truth <= high)
         for size, which in (("all", np.ones(truth.shape, dtype=bool)), ("above 2σ", truth > 2 * sigma)):
-            tally = counts[f"{columns["source"][0]}, {size}"]
+            tally = counts[f"{columns['source'][0]}, {size}"]
             tally[0] += float(held[which].sum())
             tally[1] += float(which.sum())
             tally[2] += float((high - low)[which].sum()) / sigma

@@ -1,8 +1,8 @@
-"""Cores: two halves of one large piece of work at once, where there are two cores."""
+"""Cores: the pieces of one large piece of work at once, one for each core that this process may use."""
 
 import os
-from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
@@ -10,39 +10,47 @@ import numpy as np
 WORTH_IT = 1 << 19
 
 
-class _Helper:
-    """One thread beside the caller's. NumPy lets go of the interpreter inside its loops, so both run."""
+def available() -> int:
+    """How many cores this process may use, which can be fewer than the machine has."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def pieces(cells: int) -> int:
+    """In how many pieces to do a step over so many cells: none is so small that it is not worth a thread."""
+    return min(available(), max(1, 2 * cells // WORTH_IT)) if cells >= WORTH_IT else 1
+
+
+class _Helpers:
+    """Threads beside the caller's. NumPy lets go of the interpreter inside its loops, so all run."""
 
     def __init__(self) -> None:
         self.pool: ThreadPoolExecutor | None = None
 
-    def begin(self, work: Callable[[], None]) -> "Future[None]":
+    def together(self, works: Sequence[Callable[[], None]]) -> None:
+        if len(works) == 1:
+            return works[0]()
         if self.pool is None:
-            self.pool = ThreadPoolExecutor(1, thread_name_prefix="priory")
-        return self.pool.submit(_quietly, work)
+            self.pool = ThreadPoolExecutor(max(1, available() - 1), thread_name_prefix="priory")
+        others = [self.pool.submit(_quietly, work) for work in works[1:]]
+        try:
+            works[0]()
+        finally:
+            for other in others:
+                other.result()
 
     def after_fork(self) -> None:
-        """A child process does not inherit the thread."""
+        """A child process does not inherit the threads."""
         self.pool = None
 
 
-_HELPER = _Helper()
+_HELPERS = _Helpers()
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_HELPER.after_fork)
+    os.register_at_fork(after_in_child=_HELPERS.after_fork)
 
 
-def are_two() -> bool:
-    """Whether this machine has a second core to give."""
-    return (os.cpu_count() or 1) > 1
-
-
-def both(first: Callable[[], None], second: Callable[[], None]) -> None:
-    """Do two independent things, one in this thread and one beside it."""
-    beside = _HELPER.begin(second)
-    try:
-        first()
-    finally:
-        beside.result()
+def together(works: Sequence[Callable[[], None]]) -> None:
+    """Do independent things, the first in this thread and the others beside it."""
+    _HELPERS.together(works)
 
 
 def _quietly(work: Callable[[], None]) -> None:

@@ -7,10 +7,11 @@ import numpy as np
 
 from priory.errors import MissingExtra, OptionError
 from priory.factor import Array
+from priory.model.engine.algebra import bound_by
 from priory.model.engine.contract import Contraction
 from priory.model.engine.layout import Layout
 from priory.model.engine.plan import Plan
-from priory.model.engine.program import COPY, DIV, MATMUL, MUL, NORM, SUM, Program, Step, program
+from priory.model.engine.program import COPY, DIV, MUL, NORM, SUM, Program, Step, program
 
 Precision = Literal["float64", "float32"]
 # Entries of messages outside these bounds may have lost terms to underflow: such calls are done again on the CPU.
@@ -169,22 +170,8 @@ class _Tables:
             torch.bmm(call[1], call[2], out=call[3])
 
     def _bound(self, step: Step) -> tuple[Any, ...]:
-        kind, shape = step.kind, step.shape
-        if kind == MATMUL:
-            batch, m, k, n = shape
-            a = self._view(step.a, (batch, m, k), step.a_strides)
-            b = self._view(step.b, (batch, k, n), step.b_strides)
-            return (MATMUL, a, b, self._view(step.out, (batch, m, n), step.out_strides))
-        a = self._view(step.a, shape, step.a_strides)
-        if kind == SUM:
-            summed = tuple(i for i, stride in enumerate(step.out_strides) if stride == 0)
-            kept = [i for i in range(len(shape)) if i not in summed]
-            out = self._view(step.out, [shape[i] for i in kept], [step.out_strides[i] for i in kept])
-            return (SUM, a, summed, out) if summed else (COPY, a, out)
-        out = self._view(step.out, shape, step.out_strides)
-        if kind == NORM:
-            return (NORM, a, out, self.scales[step.b])
-        return (COPY, a, out) if kind == COPY else (kind, a, self._view(step.b, shape, step.b_strides), out)
+        call = bound_by(step, self._view)
+        return (*call[:3], self.scales[step.b]) if step.kind == NORM else call
 
     def _view(self, start: int, shape: Any, strides: Any) -> Any:  # noqa: ANN401
         return self.torch.as_strided(self.buffer, tuple(shape), tuple(strides), start)

@@ -185,15 +185,8 @@ class Plan:
         return Sizer(self.order, [rest for _, rest in self.buckets], self.domain.shape)
 
     def size_with(self, clique: Iterable[str]) -> int:
-        """The cells of all bags if `clique` were added and the elimination order kept.
-
-        `with_clique` looks for a cheaper order, and tries this one too where attributes have to be joined.
-        """
+        """The cells of all bags if `clique` were added and the elimination order stayed."""
         return self._sizer.size_with(self.domain.axis[name] for name in self.domain.checked(clique))
-
-    def with_clique(self, clique: Iterable[str]) -> "Plan":
-        """The plan for one more clique; the order of this one is among those tried."""
-        return _planned(self.domain, (*self.cliques, self.domain.checked(clique)), self.order)
 
 
 def plan(domain: Domain, cliques: Iterable[Iterable[str]], *, memory_in_bytes: int = MEMORY_IN_BYTES) -> Plan:
@@ -209,15 +202,15 @@ def plan(domain: Domain, cliques: Iterable[Iterable[str]], *, memory_in_bytes: i
     """
     if memory_in_bytes < 1:
         raise OptionError("memory_in_bytes", f"needs to be at least 1; got {memory_in_bytes}")
-    return _planned(domain, tuple(domain.checked(clique) for clique in cliques), None).check(memory_in_bytes)
+    return _planned(domain, tuple(domain.checked(clique) for clique in cliques)).check(memory_in_bytes)
 
 
 @lru_cache(maxsize=256)
-def _planned(domain: Domain, cliques: tuple[Clique, ...], hint: tuple[int, ...] | None) -> Plan:
+def _planned(domain: Domain, cliques: tuple[Clique, ...]) -> Plan:
     axis = domain.axis
     scopes = [frozenset(axis[name] for name in clique) for clique in cliques]
     maximal, home = _maximal(scopes)
-    buckets = best_order([scopes[i] for i in maximal], domain.shape, hint)
+    buckets = best_order([scopes[i] for i in maximal], domain.shape)
     named = tuple(cliques[i] for i in maximal)
     bags = _bags(domain, [scopes[i] for i in maximal], named, buckets)
     return Plan(domain, cliques, tuple(buckets), named, home, bags)

@@ -16,7 +16,8 @@ from typing import NamedTuple
 from priory.model.engine.layout import Layout
 from priory.model.engine.plan import Bag, Plan
 
-MUL, SUM, COPY, NORM, DIV, MATMUL = range(6)
+# The kinds of steps. Two more are made later: a product and its sum in one pass, and a step in several pieces.
+MUL, SUM, COPY, NORM, DIV, MATMUL, FUSED, PIECES = range(8)
 Ints = tuple[int, ...]
 # Factors among which the cheapest pair to multiply is sought.
 _LOOKED_AT = 16
