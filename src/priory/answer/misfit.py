@@ -105,11 +105,9 @@ def _upper(tops: Array, spreads: Array, weights: Array) -> Array:
 
 def _falling(tops: Array, spreads: Array, weights: Array) -> Array:
     """The misfit of each group, with neighbours pooled until none exceeds the one before [Barlow et al. 1972]."""
-    blocks: list[Array] = []
-    for each in zip(tops, spreads, weights, np.ones(len(tops)), strict=True):
-        blocks.append(np.array(each))
-        while len(blocks) > 1 and blocks[-1][0] * blocks[-2][2] >= blocks[-2][0] * blocks[-1][2]:
-            last = blocks.pop()
-            blocks[-1] = blocks[-1] + last
-    pooled = np.array(blocks).T
-    return np.repeat(_upper(*pooled[:3]), pooled[3].astype(int))
+    from scipy.optimize import isotonic_regression
+
+    positive = np.maximum(weights, 1e-12)
+    blocks = isotonic_regression(tops / positive, weights=positive, increasing=False).blocks
+    pooled = (np.add.reduceat(each, blocks[:-1]) for each in (tops, spreads, weights))
+    return np.repeat(_upper(*pooled), np.diff(blocks))

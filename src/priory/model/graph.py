@@ -10,12 +10,12 @@ import numpy as np
 from priory.domain import Clique, Domain
 from priory.factor import Array
 from priory.model.engine.contract import Calibrated, Contraction
-from priory.model.engine.factored import Table, summed_product
+from priory.model.engine.factored import LabelledTable, summed_product
 from priory.model.engine.plan import Bag
 from priory.model.engine.program import Ref
 from priory.model.engine.split import Split
 from priory.model.sampling import Chance, Codes, Columns, Ints
-from priory.model.tilted import Potentials, Tilted, cell_codes
+from priory.model.tilted import Potentials, Tilted, row_cells
 from priory.queries.parts import Identity, Part, Total
 from priory.queries.query import Query
 
@@ -46,7 +46,7 @@ class GraphTilted(Tilted):
 
     def project(self, clique: Clique) -> Array:
         axes = tuple(self.domain.axis[name] for name in clique)
-        return summed_product(self._tables(axes), axes, self._sizes)
+        return summed_product(self._tables(axes), axes)
 
     def answers(self, queries: Sequence[Query]) -> list[Array]:
         marginals: dict[Clique, Array] = {}
@@ -65,7 +65,6 @@ class GraphTilted(Tilted):
         axes = [self.domain.axis[name] for name in query.clique]
         asked = list(zip(axes, query.parts, strict=True))
         tables = self._tables([v for v, part in asked if not isinstance(part, Total)])
-        sizes = dict(self._sizes)
         keep: list[int] = []
         for v, part in asked:
             rows = part.rows(self.domain.shape[v])
@@ -74,9 +73,8 @@ class GraphTilted(Tilted):
             elif not isinstance(part, Total):
                 tables.append(_part_table(v, part, self.domain.shape[v]))
                 # The answers' own axis stands beside the attribute's, which is summed.
-                sizes[~v] = rows
                 keep += [~v] if rows > 1 else []
-        answers = summed_product(tables, tuple(keep), sizes)
+        answers = summed_product(tables, tuple(keep))
         left = [self.domain.shape[v] if v in keep else part.rows(self.domain.shape[v]) for v, part in asked]
         answers = answers.reshape(left)
         for axis, (v, part) in enumerate(asked):
@@ -84,19 +82,15 @@ class GraphTilted(Tilted):
         return answers
 
     @cached_property
-    def _sizes(self) -> dict[int, int]:
-        return dict(enumerate(self.domain.shape))
-
-    @cached_property
     def _home(self) -> dict[int, int]:
         """The bag in which each attribute is eliminated: the highest that has it."""
         bags = self.calibrated.program.plan.bags
         return {v: i for i, bag in enumerate(bags) for v in bag.members if v not in bag.separator}
 
-    def _tables(self, axes: Iterable[int]) -> list[Table]:
+    def _tables(self, axes: Iterable[int]) -> list[LabelledTable]:
         """Tables whose product, summed, is the marginal of `axes`: the smallest part of the tree that has them all."""
         asked = frozenset(axes)
-        tables: list[Table] = []
+        tables: list[LabelledTable] = []
         for path in self._subtrees(asked):
             tables += self._bag_tables(path[0], is_top=True)
             for i in path[1:]:
@@ -122,7 +116,7 @@ class GraphTilted(Tilted):
                 below[bags[i].parent].append(i)
         return [_from_top(root, below, bags, asked) for root in roots]
 
-    def _bag_tables(self, place: int, *, is_top: bool) -> list[Table]:
+    def _bag_tables(self, place: int, *, is_top: bool) -> list[LabelledTable]:
         """A bag's marginal as tables, or its conditional distribution given its separator."""
         program = self.calibrated.program
         if is_top or program.beliefs[place] is None:
@@ -135,11 +129,11 @@ class GraphTilted(Tilted):
         return found
 
     @cached_property
-    def _conditionals(self) -> dict[int, list[Table]]:
+    def _conditionals(self) -> dict[int, list[LabelledTable]]:
         """What was divided already, for the next question."""
         return {}
 
-    def _conditional(self, place: int) -> list[Table]:
+    def _conditional(self, place: int) -> list[LabelledTable]:
         program = self.calibrated.program
         belief = program.beliefs[place]
         assert belief is not None  # noqa: S101  the caller looked
@@ -195,7 +189,7 @@ class GraphTilted(Tilted):
     def log_mass(self, codes: Codes) -> Array:
         logs = np.full(len(codes), -self.log_z - sum(math.log(size) for size in self.domain.shape))
         for clique, factor in self.potentials.items():
-            logs += factor.values.reshape(-1)[cell_codes(codes, self.domain, clique)]
+            logs += factor.values.reshape(-1)[row_cells(codes, self.domain, clique)]
         return logs
 
     def entropy(self) -> float:
@@ -221,6 +215,6 @@ def _inner(theta: Array, marginals: Array) -> float:
     return float(theta[held] @ marginals[held])
 
 
-def _part_table(v: int, part: Part, size: int) -> Table:
+def _part_table(v: int, part: Part, size: int) -> LabelledTable:
     matrix = part.matrix(size).astype(np.float64)
     return ((v,), matrix[0]) if len(matrix) == 1 else ((~v, v), matrix)

@@ -1,43 +1,40 @@
-"""Factored: variable elimination on tables with parts contracted in, so that large marginals are never formed.
+"""Factored: sums of products of tables with parts contracted in, so that large marginals are never formed.
 
 Algorithm 3 of Private-PGM [McKenna, Sheldon & Miklau 2019, Appendix B]: an answer is a sum over all attributes of a
-product of tables and of the query's matrices, whose entries may be negative.
+product of tables and of the query's matrices, whose entries may be negative. opt_einsum finds the order and does it.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from priory.errors import SizeError
 from priory.factor import Array
-from priory.model.engine.algebra import block_of, in_blocks
 
 Axes = tuple[int, ...]
-Table = tuple[Axes, Array]
+LabelledTable = tuple[Axes, Array]
 CELLS = 2**30
 
 
-def summed_product(tables: Iterable[Table], keep: Axes, sizes: Mapping[int, int], *, limit: int = CELLS) -> Array:
+def summed_product(tables: Sequence[LabelledTable], keep: Axes, *, limit: int = CELLS) -> Array:
     """The product of `tables` summed over every axis that is not in `keep`, as an array with the axes of `keep`.
 
-    Axes are eliminated one by one, the one that leaves the smallest table first; every axis of `keep` is in some table.
+    Every axis of `keep` is in some table.
 
     Raises:
         SizeError: a table on the way would have more than `limit` cells.
     """
-    kept = frozenset(keep)
-    live = list(tables)
+    from opt_einsum import contract, contract_path
+
+    if not tables:
+        return np.ones(())
+    sizes = {v: size for axes, array in tables for v, size in zip(axes, array.shape, strict=True)}
     _check(math.prod(sizes[v] for v in keep), limit)
-    while gone := {v for axes, _ in live for v in axes} - kept:
-        v = min(gone, key=lambda v: (_cells_left(v, live, sizes), v))
-        _check(_cells_left(v, live, sizes), limit)
-        group = sorted((table for table in live if v in table[0]), key=lambda table: table[1].size)
-        live = [table for table in live if v not in table[0]]
-        needed = kept.union(*(axes for axes, _ in live))
-        live.append(_merged(group, needed))
-    axes, array = _merged(sorted(live, key=lambda table: table[1].size), kept)
-    return array.transpose([axes.index(v) for v in keep])
+    operands = [each for axes, array in tables for each in (array, axes)]
+    path, forecast = contract_path(*operands, keep, optimize="greedy")
+    _check(int(forecast.largest_intermediate), limit)
+    return np.asarray(contract(*operands, keep, optimize=path))
 
 
 def _check(cells: int, limit: int) -> None:
@@ -48,60 +45,3 @@ def _check(cells: int, limit: int) -> None:
             cells=cells,
             limit=limit,
         )
-
-
-def _cells_left(v: int, live: Sequence[Table], sizes: Mapping[int, int]) -> int:
-    union = {u for axes, _ in live if v in axes for u in axes}
-    return math.prod(sizes[u] for u in union) // sizes[v]
-
-
-def _merged(group: Sequence[Table], needed: frozenset[int]) -> Table:
-    """Multiply a group, summing each axis as soon as nothing else needs it."""
-    if not group:
-        return (), np.ones(())
-    merged = group[0]
-    for i in range(1, len(group)):
-        later = needed.union(*(axes for axes, _ in group[i + 1 :]))
-        merged = _product(merged, group[i], later)
-    return _without(merged, needed)
-
-
-def _without(table: Table, needed: frozenset[int]) -> Table:
-    axes, array = table
-    gone = tuple(i for i, v in enumerate(axes) if v not in needed)
-    if not gone:
-        return table
-    return tuple(v for v in axes if v in needed), array.sum(axis=gone)
-
-
-def _product(a: Table, b: Table, needed: frozenset[int]) -> Table:
-    """The product of two tables, as a batched product of matrices where an axis is summed."""
-    a = _without(a, needed | frozenset(b[0]))
-    b = _without(b, needed | frozenset(a[0]))
-    batch = tuple(v for v in a[0] if v in b[0] and v in needed)
-    summed = tuple(v for v in a[0] if v in b[0] and v not in needed)
-    left = tuple(v for v in a[0] if v not in b[0])
-    right = tuple(v for v in b[0] if v not in a[0])
-    x = _arranged(a, batch, left, summed)
-    y = _arranged(b, batch, summed, right)
-    out = _matmul(x, y) if summed else x * y
-    shapes = dict(zip(a[0], a[1].shape, strict=True)) | dict(zip(b[0], b[1].shape, strict=True))
-    axes = (*batch, *left, *right)
-    return axes, out.reshape([shapes[v] for v in axes])
-
-
-def _matmul(x: Array, y: Array) -> Array:
-    m, n = x.shape[1], y.shape[2]
-    if block_of(m, x.shape[2], n) == (m, n):
-        return np.asarray(np.matmul(x, y))
-    out = np.empty((x.shape[0], m, n))
-    a, b, blocks = in_blocks(x, y, out)
-    np.matmul(a, b, out=blocks)
-    return out
-
-
-def _arranged(table: Table, *groups: Axes) -> Array:
-    """The table with its axes in three groups, each made one axis."""
-    axes, array = table
-    shape = [math.prod(array.shape[axes.index(v)] for v in group) for group in groups]
-    return array.transpose([axes.index(v) for group in groups for v in group]).reshape(shape)
