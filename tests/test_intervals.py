@@ -59,11 +59,11 @@ def released(
 def answered(release: pr.Release, query: Query, **options: float) -> Answered:
     columns = release.answer(query, **options).to_dict()  # type: ignore[arg-type]
     [source] = set(columns["source"])
-    ends = (
+    answer, low, high = (
         np.array([np.nan if value is None else value for value in columns[name]], dtype=float).reshape(query.shape)
         for name in ("estimate", "low", "high")
     )
-    return Answered(*ends, source)
+    return Answered(answer, low, high, source)
 
 
 @pytest.mark.statistical

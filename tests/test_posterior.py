@@ -30,10 +30,9 @@ def measured(values: Array, stddev: float) -> Measurement:
 def coupled_fits(measurement: Measurement) -> CoupledFits:
     evidence = Evidence.of(DOMAIN, [measurement])
     signs = np.ones(evidence.size)
-    setting = Setting(BASE, evidence, TotalEstimate.known(TOTAL), "l2", Dual())
+    setting = Setting(BASE, evidence, TotalEstimate.known(TOTAL), "l2", Dual(), signs=signs)
     perturbed = evidence.values + SPLIT * evidence.stddevs * signs
-    problems = (setting.problem([0], values) for values in (evidence.values, perturbed))
-    return CoupledFits(setting.solver, *problems, signs, has_estimated_total=False)
+    return CoupledFits.of(setting, [0], perturbed, has_estimated_total=False)
 
 
 @given(st.integers(0, 99), st.sampled_from([1.0, 30.0]), st.sampled_from([10.0, 1000.0]))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 
 from priory.domain import Domain
-from priory.model.engine import kernels, runner, tape
+from priory.model.engine import kernels, program, runner, tape
 from priory.model.engine.contract import Contraction
 from priory.model.engine.layout import Layout
 from priory.model.engine.plan import plan
@@ -50,9 +50,9 @@ def test_a_tape_does_what_numpy_does(case: Case) -> None:
 
 def test_multiplying_and_summing_one_table_becomes_one_pass() -> None:
     domain, cliques = a_chain(20)
-    program = oracle(domain, cliques)._program
-    assert len(tape.written(program.forward)) < len(program.forward)
-    assert (tape.written(program.forward)[:, 0] == tape.FUSED).sum() > 10
+    steps = oracle(domain, cliques)._program.forward
+    assert len(tape.written(steps)) < len(steps)
+    assert (tape.written(steps)[:, 0] == program.FUSED).sum() > 10
 
 
 def test_the_compiled_kernel_does_what_numpy_does(compiler: tape._Compiler) -> None:

@@ -145,10 +145,9 @@ def test_what_was_written_is_read_back(make: Callable[[Domain, np.random.Generat
     np.testing.assert_allclose(again.project(clique).values, fitted.project(clique).values, rtol=1e-12)
 
 
-def concrete(family: type) -> set[type]:
-    return {
-        one for sub in family.__subclasses__() for one in {sub, *concrete(sub)} if one.__module__.startswith("priory.")
-    }
+def concrete(family: type[Base]) -> set[type[Base]]:
+    every = {one for child in family.__subclasses__() for one in {child, *concrete(child)}}
+    return {one for one in every if one.__module__.startswith("priory.")}
 
 
 def test_every_base_of_the_library_is_under_contract() -> None:

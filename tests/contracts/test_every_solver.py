@@ -59,9 +59,7 @@ def some_states(solver: Solver, problem: Problem, count: int = 6) -> list[State]
 
 @every_solver
 def test_a_solver_is_frozen_settings(solver: Solver) -> None:
-    assert dataclasses.is_dataclass(solver)
-    assert solver == dataclasses.replace(solver)
-    field = dataclasses.fields(solver)[0].name
+    field, *_ = vars(solver)
     with pytest.raises(dataclasses.FrozenInstanceError):
         setattr(solver, field, None)
 

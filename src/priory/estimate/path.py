@@ -97,8 +97,7 @@ class _Path:
         evidence, pace = setting.evidence, setting.warm.pace
         for members in every_level:
             places = evidence.all_places(members)
-            problems = (setting.problem(members, values) for values in (evidence.values, perturbed))
-            coupling = CoupledFits(setting.solver, *problems, setting.signs[places], self.setting.total.is_estimated)
+            coupling = CoupledFits.of(setting, members, perturbed, has_estimated_total=self.setting.total.is_estimated)
             starts = [Start(multipliers=alpha[places], pace=pace) for alpha in multipliers] or [Start(pace=pace)] * 2
             descent = _descent(coupling, coupling.start(*starts), _caution(setting))
             self._add(descent, ScheduledLevel(tuple(members), (), is_implied, descent.share))

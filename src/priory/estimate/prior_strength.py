@@ -197,8 +197,7 @@ def _from_single_attributes(setting: Setting, perturbed: Array, records: float) 
 
 
 def _coupling(setting: Setting, perturbed: Array) -> CoupledFits:
-    problems = (setting.problem(setting.every_query, values) for values in (setting.evidence.values, perturbed))
-    return CoupledFits(setting.solver, *problems, setting.signs, has_estimated_total=False)
+    return CoupledFits.of(setting, setting.every_query, perturbed, has_estimated_total=False)
 
 
 def _fitted(coupling: CoupledFits, base: CoupledState, near: CoupledState, temperature: float) -> CoupledState:

@@ -14,12 +14,14 @@ divergence of any fit with that total; so both fits share one N, and the 1 is ad
 costs no privacy.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from priory.estimate.dual import interpolated, placed
 from priory.estimate.problem import BASE, Problem, Solver, Start, State
+from priory.estimate.setting import Setting
 from priory.estimate.tangent import Tangent, marginals_along, tangent
 from priory.factor import Array
 
@@ -106,6 +108,15 @@ class CoupledFits:
     perturbed: Problem
     signs: Array
     has_estimated_total: bool
+
+    @classmethod
+    def of(
+        cls, setting: Setting, members: Sequence[int], perturbed: Array, *, has_estimated_total: bool
+    ) -> "CoupledFits":
+        """The fits to the queries with these numbers, when the answers to all are those of `setting` or `perturbed`."""
+        fit, other = (setting.problem(members, values) for values in (setting.evidence.values, perturbed))
+        signs = setting.signs[setting.evidence.all_places(members)]
+        return cls(setting.solver, fit, other, signs, has_estimated_total)
 
     def coupled(self, fit: State, perturbed: State) -> CoupledState:
         """Both states, with the estimated error of the first."""

@@ -19,28 +19,28 @@ class TotalEstimate:
     """The total: a linear function of the answers, weights · y and at least 1, or a number that was given.
 
     Attributes:
-        weights: one for each answer; None where the total was given.
+        weights: one for each answer; none where the total was given.
         stddev: the standard deviation of the estimate; 0 where the total was given.
         given: the total that was given.
     """
 
-    weights: Array | None
+    weights: Array
     stddev: float = 0.0
     given: float = np.nan
 
     @classmethod
     def known(cls, total: float) -> "TotalEstimate":
         """A total that does not depend on the answers."""
-        return cls(None, given=total)
+        return cls(np.empty(0), given=total)
 
     @property
     def is_estimated(self) -> bool:
         """Whether it depends on the answers."""
-        return self.weights is not None
+        return self.weights.size > 0
 
     def __call__(self, values: Array) -> float:
         """The total that these answers give."""
-        return self.given if self.weights is None else max(1.0, float(self.weights @ values))
+        return max(1.0, float(self.weights @ values)) if self.is_estimated else self.given
 
 
 def total_of(evidence: Evidence) -> TotalEstimate:

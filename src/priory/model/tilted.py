@@ -70,7 +70,7 @@ def merged(first: Potentials, second: Potentials) -> dict[Clique, Factor]:
     return together
 
 
-def row_cells(codes: Codes, domain: Domain, clique: Clique) -> NDArray[np.int64]:
+def row_cells(codes: NDArray[np.integer], domain: Domain, clique: Clique) -> NDArray[np.int64]:
     """The cell of the clique's table that each row is in, counted in C order."""
     if not clique:
         return np.zeros(len(codes), dtype=np.int64)

@@ -3,12 +3,13 @@
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from priory.estimate.problem import BASE, Problem, Solver, Start, State, Status, Traits, settled
 from priory.factor import Array
 
 
-def exponents(measured: Array, answers: Array, total: float, largest_entry: float = 1.0) -> Array:
+def exponents(measured: ArrayLike, answers: ArrayLike, total: float, largest_entry: float = 1.0) -> Array:
     """What each query is multiplied by in the exponent of p ← p·exp(Qᵀe): e = (m − Qp)/2n [Hardt et al. 2012].
 
     The step is proven for entries up to 1, so it is that of the query divided by its largest entry.
@@ -19,7 +20,7 @@ def exponents(measured: Array, answers: Array, total: float, largest_entry: floa
         total: n, how many records both stand for.
         largest_entry: the largest absolute entry of the query.
     """
-    return (measured - answers) / (2 * total * largest_entry**2)
+    return np.subtract(measured, answers, dtype=np.float64) / (2 * total * largest_entry**2)
 
 
 @dataclass(frozen=True, kw_only=True)
