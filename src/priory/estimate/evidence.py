@@ -95,10 +95,13 @@ class Evidence:
 
     def predicted(self, marginals: Array) -> Array:
         """Qμ: the answers that these marginals would give."""
+        return self._answered(self.queries, marginals)
+
+    def _answered(self, queries: Sequence[Query], marginals: Array) -> Array:
         if self._is_plain:
             return marginals
         answers = np.empty(self.size)
-        for query, (source, shape), place in zip(self.queries, self._sources, self.places, strict=True):
+        for query, (source, shape), place in zip(queries, self._sources, self.places, strict=True):
             table = marginals[source]
             answers[place] = table if query.is_marginal else query(table.reshape(shape)).reshape(-1)
         return answers
@@ -112,11 +115,7 @@ class Evidence:
 
         It is the diagonal of Q·Cov·Qᵀ, the second derivatives of N log Z in the multipliers of the answers.
         """
-        squares = marginals if self._is_plain else np.empty(self.size)
-        if not self._is_plain:
-            for query, (source, shape), place in zip(self._squared, self._sources, self.places, strict=True):
-                table = marginals[source]
-                squares[place] = table if query.is_marginal else query(table.reshape(shape)).reshape(-1)
+        squares = self._answered(self._squared, marginals)
         return np.maximum(squares - self.predicted(marginals) ** 2 / total, 0.0)
 
     @cached_property
@@ -165,7 +164,7 @@ class Implied:
 
     Attributes:
         evidence: those marginals, with the noise that is left in them.
-        shares: for each of them, the measured queries it is averaged from, with the axis that is kept and the weight.
+        shares: for each of them, the measured queries it is averaged from, with the axis that remains and the weight.
         places: where each measured query's answers lie.
         shapes: the shape of each measured query's answers.
     """

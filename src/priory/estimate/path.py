@@ -22,7 +22,7 @@ SPREAD = 10.0
 PRIOR = 2.0
 # A step is taken on a rough estimate of its error where the share of it to go is larger than this.
 _CLEAR = 1.5
-# A smaller part of a step than this is not worth the calls.
+# A smaller part of a step than this does not pay for its calls.
 _LEAST = 0.05
 # Small steps without a gain before the search is given up.
 _PATIENCE = 20

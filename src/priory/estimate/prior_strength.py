@@ -74,7 +74,7 @@ def _diagnostics(chosen: CoupledState, evidence: Evidence) -> Diagnostics:
     return Diagnostics(
         solver="Dual",
         stop=STOP,
-        reason="The public rows are believed as far as the noisy answers bear them out.",
+        reason="The public rows weigh as much as the noisy answers bear them out.",
         has_converged=True,
         path=(),
         estimated_error=math.sqrt(max(chosen.error, 0.0) / evidence.size),
@@ -110,7 +110,7 @@ class Sample:
 
 
 def common_prior_size(samples: Sequence[Sample], records: float) -> float:
-    """One prior sample size for many small estimates, as each one alone is too noisy to tell its own.
+    """One prior sample size for many small estimates, as each one alone is too noisy for one of its own.
 
     At most `records`, or infinite where no estimate is better than its base.
     """

@@ -84,7 +84,7 @@ def gain_deviation(pairs: list[tuple[CoupledState, CoupledState]]) -> float:
 
     With F the fit of the first and F₀ that of the second, the gain contains 2⟨F − F₀, noise⟩, of deviation 2‖F − F₀‖,
     and a divergence taken along one direction, of variance no more than about eight times itself. Gains below one unit
-    of noise are not worth the emptier cells of a colder point.
+    of noise do not make up for the emptier cells of a colder point.
     """
     moved = sum(end.squared_move(start) for end, start in pairs)
     divergence = sum(max(0.0, end.degrees_of_freedom - start.degrees_of_freedom) for end, start in pairs)

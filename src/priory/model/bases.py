@@ -24,8 +24,8 @@ from priory.model.mixed import MixedOracle, MixedTilted
 from priory.model.rows import RowsOracle, RowsTilted
 from priory.model.tilted import Oracle, Potentials, Tilted, merged
 
-# Oracles that hold more than this are not kept between calls.
-_KEPT_CELLS = 1 << 22
+# Oracles of more cells than this are not cached.
+_CACHED_CELLS = 1 << 22
 
 
 class Base(ABC):
@@ -115,8 +115,8 @@ class Uniform(Base):
 
 
 def _contraction(domain: Domain, cliques: tuple[Clique, ...], memory_in_bytes: int) -> Contraction:
-    if sum(domain.size_of(clique) for clique in cliques) <= _KEPT_CELLS:
-        return _kept_contraction(domain, cliques, memory_in_bytes)
+    if sum(domain.size_of(clique) for clique in cliques) <= _CACHED_CELLS:
+        return _cached_contraction(domain, cliques, memory_in_bytes)
     return _new_contraction(domain, cliques, memory_in_bytes)
 
 
@@ -125,7 +125,7 @@ def _new_contraction(domain: Domain, cliques: tuple[Clique, ...], memory_in_byte
     return Contraction(Layout(domain, cliques), planned, memory_in_bytes=memory_in_bytes)
 
 
-_kept_contraction = lru_cache(maxsize=8)(_new_contraction)
+_cached_contraction = lru_cache(maxsize=8)(_new_contraction)
 
 
 class Shifted:
@@ -140,13 +140,11 @@ class Shifted:
         asked = set(cliques)
         self._inner = base.bind((*cliques, *(clique for clique in own if clique not in asked)))
         # A clique that is asked for twice has two tables, of which the first takes the potentials.
-        self._theta = np.zeros(self._inner.layout.size)
-        missing = dict(own)
-        offsets = zip(self._inner.layout.cliques, self._inner.layout.offsets, strict=False)
-        for clique, offset in offsets:
-            if clique in missing:
-                values = missing.pop(clique).values.reshape(-1)
-                self._theta[offset : offset + values.size] = values
+        inner = self._inner.layout
+        starts = dict(zip(reversed(inner.cliques), reversed(inner.offsets[:-1]), strict=True))
+        self._theta = np.zeros(inner.size)
+        for clique, factor in own.items():
+            self._theta[starts[clique] : starts[clique] + factor.values.size] = factor.values.reshape(-1)
         self._log_z = log_z
 
     def __call__(self, theta: Array, out: Array | None = None) -> tuple[float, Array]:
@@ -232,7 +230,7 @@ class PublicRows(Base):
         weights: a weight for each row, all equal by default; equal rows add up.
 
     Attributes:
-        records: how many rows of equal weight tell as much as those given, (Σw)²/Σw² [Kish 1965].
+        records: how many rows of equal weight say as much as those given, (Σw)²/Σw² [Kish 1965].
     """
 
     def __init__(self, codes: ArrayLike, domain: Domain, weights: ArrayLike | None = None) -> None:

@@ -19,7 +19,7 @@ from priory.model.tilted import Potentials, Tilted, row_cells
 from priory.queries.parts import Identity, Part, Total
 from priory.queries.query import Query
 
-# Separators with less mass than this have none worth dividing by: 1 / mass must not overflow.
+# Separators with less mass than this are not divided by: 1 / mass must not overflow.
 _NO_MASS = 1e-290
 # Marginals up to this size are formed once for all queries on one clique; larger ones only as far as a query needs.
 _SHARED_CELLS = 1 << 16
@@ -211,8 +211,8 @@ def _from_top(root: int, below: dict[int, list[int]], bags: Sequence[Bag], asked
 
 def _inner(theta: Array, marginals: Array) -> float:
     """Σ θ μ, where −∞ times 0 is 0."""
-    held = marginals > 0
-    return float(theta[held] @ marginals[held])
+    has_mass = marginals > 0
+    return float(theta[has_mass] @ marginals[has_mass])
 
 
 def _part_table(v: int, part: Part, size: int) -> LabelledTable:

@@ -22,8 +22,8 @@ Floats = NDArray[np.float32]
 MOST_VALUES = 1_024
 # Rows are picked so many at a time, out of POOL times as many: a pool's rows are compared two by two.
 BLOCK, POOL = 160, 4
-# The target is told by so many times the rows that are drawn, or by all there are.
-TOLD = 16
+# The target is estimated from so many times the rows that are drawn, or from all there are.
+TARGET_ROWS = 16
 # What is owed counts half: a group's own marginals come first.
 OWED = 0.5
 _PAIRS_AT_ONCE = 1 << 22
@@ -58,7 +58,7 @@ class Herd:
 
     def drawn(self, weights: Array, counts: Sequence[int], chance: Chance) -> Iterator[Places]:
         """For each count the places of as many rows, all with the same weights."""
-        target = self._target(weights, TOLD * sum(counts), chance)
+        target = self._target(weights, TARGET_ROWS * sum(counts), chance)
         for count in counts:
             before = self.owed.copy()
             blocks = math.ceil(count / BLOCK)
@@ -74,10 +74,10 @@ class Herd:
                 places.append(pool[picked])
             yield np.concatenate(places)
 
-    def _target(self, weights: Array, told: int, chance: Chance) -> Floats:
+    def _target(self, weights: Array, rows: int, chance: Chance) -> Floats:
         """How often each pair of values occurs in one row on average."""
-        if told < len(weights):
-            return self._pairs(self.values[drawn_alike(weights, told, chance)]) / np.float32(max(told, 1))
+        if rows < len(weights):
+            return self._pairs(self.values[drawn_alike(weights, rows, chance)]) / np.float32(max(rows, 1))
         return self._pairs(self.values, weights)
 
     def _pairs(self, values: NDArray[np.int32], weights: Array | None = None) -> Floats:

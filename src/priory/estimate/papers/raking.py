@@ -132,14 +132,14 @@ class Raking(Solver):
         covered = float(model.sum())
         covers = covered > 1 - 1e-9
         wanted = projected(evidence.values[place] / problem.total, model, self.projection, covers=covers)
-        held = model > _NONE
-        missed = float(wanted[~held].sum())
-        wanted = np.where(held, np.maximum(wanted, _FLOOR * model), 0.0)
+        has_mass = model > _NONE
+        missed = float(wanted[~has_mass].sum())
+        wanted = np.where(has_mass, np.maximum(wanted, _FLOOR * model), 0.0)
         if covers:
             wanted /= wanted.sum()
         rest = 0.0 if covers else np.log(max(1 - float(wanted.sum()), _FLOOR) / max(1 - covered, _FLOOR))
         # Cells of no row are scaled too; only ratios matter, so their factor is taken from the others instead.
-        ratio[place][held] = self.damping * (np.log(wanted[held] / model[held]) - rest)
+        ratio[place][has_mass] = self.damping * (np.log(wanted[has_mass] / model[has_mass]) - rest)
         theta = state.theta + evidence.adjoint(ratio)
         marginals = problem.marginals(theta)
         value = problem.loss(marginals)[0]

@@ -113,12 +113,12 @@ class _Elimination:
         self.fills += len(rest) + 1 not in map(len, gone)
         for u in rest:
             # What is inside the merged scope adds nothing to it, and it adds nothing to a scope it is inside of.
-            kept = [scope for scope in self.scopes_of[u] if v not in scope]
-            if not any(rest <= scope for scope in kept):
-                kept.append(rest)
-            self.scopes_of[u] = kept
-            if len(kept) > _LAZY_ABOVE:
+            remaining = [scope for scope in self.scopes_of[u] if v not in scope]
+            if not any(rest <= scope for scope in remaining):
+                remaining.append(rest)
+            self.scopes_of[u] = remaining
+            if len(remaining) > _LAZY_ABOVE:
                 self.stale.add(u)
-            elif (key := self._scored(u, kept)) != self.key[u]:
+            elif (key := self._scored(u, remaining)) != self.key[u]:
                 self._push(u, key)
         return rest

@@ -120,28 +120,28 @@ class _Tables:
     def run(self) -> None:
         """The whole call; everything stays on the device."""
         torch = self.torch
-        held = self.buffer[: self.size]
-        held.copy_(self.theta)
+        tables = self.buffer[: self.size]
+        tables.copy_(self.theta)
         for _, a, b, out in self.before:
             torch.add(a, b, out=out)
-        shift = self._shift(held)
-        torch.exp(held, out=held)
+        shift = self._shift(tables)
+        torch.exp(tables, out=tables)
         for call in self.forward:
             self._step(call)
         self._judge(shift)
         for call in self.back:
             self._step(call)
 
-    def _shift(self, held: Any) -> Any:  # noqa: ANN401
+    def _shift(self, tables: Any) -> Any:  # noqa: ANN401
         """Take each leaf's maximum out of it, and each constant; return their sum."""
         torch = self.torch
-        tops = torch.full((self.smalls,), -torch.inf, dtype=held.dtype, device=held.device)
-        tops = tops.scatter_reduce(0, self.owner, held[self.small], "amax")
-        held.index_add_(0, self.small, -tops[self.owner])
+        tops = torch.full((self.smalls,), -torch.inf, dtype=tables.dtype, device=tables.device)
+        tops = tops.scatter_reduce(0, self.owner, tables[self.small], "amax")
+        tables.index_add_(0, self.small, -tops[self.owner])
         taken = tops.sum(dtype=torch.float64)
         for start, stop in self.large:
-            top = held[start:stop].amax()
-            held[start:stop].sub_(top)
+            top = tables[start:stop].amax()
+            tables[start:stop].sub_(top)
             taken = taken + top
         return taken
 
