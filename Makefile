@@ -6,21 +6,31 @@ PIP    := $(BIN)/pip --disable-pip-version-check --quiet
 DATA   ?= $(PRIORY_DATA)
 export PRIORY_DATA := $(DATA)
 
-.PHONY: demo test check format bench experiments audit docs town clean help
+# The versions everything was tested with. CONSTRAINTS= (empty) takes the newest that pyproject.toml allows.
+CONSTRAINTS ?= constraints.txt
+INSTALL     := $(PIP) install $(addprefix --constraint ,$(CONSTRAINTS))
+
+# Every dependency group, and the tests that run on the base install: what needs an extra skips itself.
+GROUPS_ALL := check coverage docs hooks release test
+BARE_TESTS := tests/test_accounting.py tests/test_cli.py tests/test_codec.py tests/test_gpu.py tests/test_release.py \
+              tests/test_report.py tests/test_sources.py tests/test_surface.py tests/test_table.py tests/test_tape.py
+
+.PHONY: demo test bare coverage check format hooks bench experiments audit docs town walk newest constraints release \
+        clean help
 
 help:            ## Show this list.
 	@grep -E '^[a-z]+: .*##|^[a-z]+:  +##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-$(VENV)/.base: pyproject.toml
+$(VENV)/.base: pyproject.toml $(CONSTRAINTS)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "priory needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Say which to use: make PYTHON=python3.12 …")'
 	@echo "Setting up $(VENV) (a minute or two the first time) …" >&2
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) install --upgrade 'pip>=25.1'
-	$(PIP) install --editable '.[report]'
+	$(INSTALL) --editable '.[report]'
 	@touch $@
 
 $(VENV)/.%: $(VENV)/.base
-	$(PIP) install --group $*
+	$(INSTALL) --group $*
 	@touch $@
 
 demo: $(VENV)/.base                ## Run the main job on the embedded data.
@@ -28,6 +38,16 @@ demo: $(VENV)/.base                ## Run the main job on the embedded data.
 
 test: $(VENV)/.test                ## Run the tests (under 10 minutes on 2 cores).
 	$(BIN)/pytest -n 2 --dist loadfile
+
+bare:                              ## Run the tests that matter on the base install, without any extra.
+	$(PYTHON) -m venv --clear .venv-bare
+	.venv-bare/bin/pip --disable-pip-version-check --quiet install --upgrade 'pip>=25.1'
+	.venv-bare/bin/pip --disable-pip-version-check --quiet install --constraint constraints.txt . --group bare
+	.venv-bare/bin/pytest $(BARE_TESTS)
+	.venv-bare/bin/priory demo
+
+coverage: $(VENV)/.test $(VENV)/.coverage ## Run the tests and show which lines they reach (pages in htmlcov/).
+	$(BIN)/pytest -n 2 --dist loadfile --cov --cov-report=term:skip-covered --cov-report=html
 
 check: $(VENV)/.check $(VENV)/.test ## Format, lint, types, layers.
 	$(BIN)/ruff format --check .
@@ -38,6 +58,9 @@ check: $(VENV)/.check $(VENV)/.test ## Format, lint, types, layers.
 format: $(VENV)/.check             ## Rewrite files in the project's format.
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+hooks: $(VENV)/.hooks $(VENV)/.check $(VENV)/.test ## Check what is committed, before each commit.
+	$(BIN)/pre-commit install
 
 bench: $(VENV)/.test               ## Speed and memory, beside the peers where there are any.
 	$(BIN)/python -m bench
@@ -54,5 +77,22 @@ docs: $(VENV)/.docs                ## Build the documentation into site/.
 town: $(VENV)/.base                ## Make the embedded data again from its script.
 	$(BIN)/python tools/make_town.py
 
+walk: $(VENV)/.base                ## Show which rooms of the code one fit visits, in order.
+	$(BIN)/python tools/walk.py
+
+newest:                            ## Run tests and docs with the newest version of everything, in .venv-newest.
+	rm -rf .venv-newest
+	$(MAKE) VENV=.venv-newest CONSTRAINTS= $(GROUPS_ALL:%=.venv-newest/.%)
+	$(MAKE) VENV=.venv-newest CONSTRAINTS= test docs
+
+constraints:                       ## Write down the versions of .venv-newest as the tested ones.
+	.venv-newest/bin/python tools/write_constraints.py
+
+release: $(VENV)/.release          ## Build wheel and sdist into dist/ and check them. Nothing is uploaded.
+	rm -rf dist
+	$(BIN)/python -m build
+	$(BIN)/twine check --strict dist/*
+	$(BIN)/python tools/check_release.py dist
+
 clean:                             ## Remove what the targets made.
-	rm -rf $(VENV) site dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-bare .venv-newest site dist htmlcov .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Callable
 
-from bench import counting, engine, gpu, growth, libraries, privacy, public
+from bench import counting, engine, gpu, growth, libraries, privacy, public, samplers
 
 # One line a benchmark: its name, and a function that prints its table.
 BENCHMARKS: dict[str, Callable[[bool], None]] = {
@@ -14,6 +14,7 @@ BENCHMARKS: dict[str, Callable[[bool], None]] = {
     "libraries": libraries.run,
     "privacy": privacy.run,
     "public": public.run,
+    "samplers": samplers.run,
 }
 
 

@@ -19,6 +19,7 @@ from experiments.tables import LARGEST, Coded, table, variations
 from priory import town
 from priory.data.public import public_codes
 from priory.data.schema import Schema
+from priory.data.source import ROW_LIMIT
 from priory.domain import Clique, Domain
 from priory.factor import Factor
 from priory.mechanisms.registry import registered
@@ -79,7 +80,7 @@ class _Source:
     """A table of codes that can be counted."""
 
     def __init__(self, coded: Coded) -> None:
-        self.domain, self._coded = coded.domain, coded
+        self.domain, self._coded, self.row_limit = coded.domain, coded, ROW_LIMIT
 
     def count(self, cliques: Sequence[Clique]) -> list[Factor]:
         return [Factor(self.domain.project(clique), self._coded.counts(clique)) for clique in cliques]

@@ -14,7 +14,7 @@ from priory.domain import Clique
 from priory.errors import BudgetError
 from priory.factor import Factor
 from priory.mechanisms.registry import Registered
-from priory.privacy.budget import Budget
+from priory.privacy.budget import Budget, Currency
 from priory.privacy.ledger import Ledger
 from priory.privacy.randomness import Replay
 from priory.release import Release
@@ -24,6 +24,8 @@ def budgets(entry: Registered) -> list[Budget]:
     """One of every currency, relation and number of rows that the mechanism can be given."""
     found = [
         Budget.approximate(1, 1e-9),
+        Budget.approximate(1, 1e-6, Currency.GAUSSIAN),
+        Budget.gaussian("1/5", relation="replace-one", max_rows=2),
         Budget.zcdp("1/10", relation="replace-one"),
         Budget.zcdp("1/10", max_rows=3),
         Budget.zcdp("1/10", relation="replace-one", max_rows=2),
@@ -70,7 +72,7 @@ class Guarded(Rows):
     """Rows that only the curator may count."""
 
     def count(self, cliques: Sequence[Clique]) -> list[Factor]:
-        assert sys._getframe(1).f_code.co_qualname == "Curator._truths"
+        assert sys._getframe(1).f_code.co_qualname == "Truths.of"
         return super().count(cliques)
 
 

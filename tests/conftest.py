@@ -1,10 +1,17 @@
 """What all tests share: where the real tables are, and how hard hypothesis tries."""
 
 import os
+from collections.abc import Generator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from priory.errors import MissingExtra
+
+# What `pip install .` does not bring: a test that needs one of these is skipped where it is not installed.
+OPTIONAL = {"altair", "dp_accounting", "numba", "opendp", "pandas", "polars", "pyarrow", "torch", "vl_convert"}
 
 # Two cores shared by the workers make single examples slow at times: a deadline would fail for that alone.
 settings.register_profile("priory", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -21,3 +28,30 @@ def data_dir(request: pytest.FixtureRequest) -> Path:
     if not folder or not Path(folder).is_dir():
         pytest.skip("the real tables are not here: set PRIORY_DATA or --data to their folder")
     return Path(folder)
+
+
+def missing_library(error: BaseException) -> str | None:
+    """The optional library for whose lack alone `error` was raised; None where it is installed."""
+    cause = error.__context__ if isinstance(error, MissingExtra) else error
+    name = (cause.name or "").split(".")[0] if isinstance(cause, ModuleNotFoundError) else ""
+    return name if name in OPTIONAL and find_spec(name) is None else None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup() -> Generator[None, object, object]:
+    return (yield from skipping_without_libraries())
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Generator[None, object, object]:
+    return (yield from skipping_without_libraries())
+
+
+def skipping_without_libraries() -> Generator[None, object, object]:
+    try:
+        return (yield)
+    except (MissingExtra, ModuleNotFoundError) as error:
+        library = missing_library(error)
+        if library is None:
+            raise
+        pytest.skip(f"{library} is not installed")

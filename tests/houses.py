@@ -5,6 +5,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
+from priory.data.source import ROW_LIMIT
 from priory.domain import Clique, Domain
 from priory.factor import Factor
 from priory.privacy.budget import Budget
@@ -23,6 +24,7 @@ class Rows:
         self.domain = domain
         self.rows = np.asarray(rows, dtype=np.int64).reshape(-1, len(domain))
         self.looks = 0
+        self.row_limit = ROW_LIMIT
 
     def count(self, cliques: Sequence[Clique]) -> list[Factor]:
         self.looks += 1

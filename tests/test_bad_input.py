@@ -138,6 +138,9 @@ BAD: list[tuple[tuple[str, ...], int, str]] = [
     (("ledger", "show", "no.ledger"), 8, "does not exist"),
     (("ledger", "show", "table.csv"), 8, "table.csv"),
     (("explain", "--epsilon", "x"), 2, "finite number"),
+    # statement
+    (("statement", "no.priory"), 9, "no.priory"),
+    (("statement", "table.csv", "--registry"), 9, "table.csv"),
     # the frame
     (("fitt",), 2, "fit"),
     (("query",), 2, "release"),

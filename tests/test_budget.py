@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from priory.errors import OptionError
-from priory.privacy.budget import Budget, Currency, exact
+from priory.privacy.budget import Budget, Currency, exact, rounded_down, rounded_up
 from priory.queries.sensitivity import Relation
 
 AMOUNTS = st.fractions(min_value=Fraction(1, 10**9), max_value=100)
@@ -44,7 +44,7 @@ def test_a_number_with_endless_zeros_is_refused_at_once(number: str | Decimal) -
 
 def test_a_part_of_an_approximate_budget_is_a_rho() -> None:
     budget = Budget.approximate(1, 1e-9)
-    assert budget.currency is Currency.APPROXIMATE
+    assert budget.currency is Currency.ZCDP
     assert budget.part("1/2") == Budget.zcdp(budget.amount / 2)
 
 
@@ -73,7 +73,7 @@ def test_records_per_person_are_a_whole_number(max_rows: Any) -> None:
 def test_options_decide_the_currency() -> None:
     assert Budget.of(epsilon=1).currency is Currency.PURE
     assert Budget.of(epsilon=1, delta=0).currency is Currency.PURE
-    assert Budget.of(epsilon=1, delta=1e-9).currency is Currency.APPROXIMATE
+    assert Budget.of(epsilon=1, delta=1e-9).currency is Currency.ZCDP
     assert Budget.of(rho=0.5).currency is Currency.ZCDP
     with pytest.raises(OptionError, match="either"):
         Budget.of(rho=0.5, epsilon=1)
@@ -96,3 +96,39 @@ def test_a_tiny_epsilon_works() -> None:
     assert 0 < Budget.approximate(0.001, 1e-9).amount < Fraction(1, 10**7)
     assert str(Budget.pure("0.001")) == "ε = 0.001"
     assert str(Budget.approximate(1, 1e-9)).startswith("ε = 1, δ = 1e-09 (ρ = 0.0149")
+
+
+def test_a_budget_in_mu_squared_is_asked_for_by_its_currency() -> None:
+    assert Budget.of(epsilon=1, delta=1e-9, currency="gaussian") == Budget.approximate(1, 1e-9, Currency.GAUSSIAN)
+    assert Budget.of(epsilon=1, delta=1e-9, currency="zcdp") == Budget.approximate(1, 1e-9)
+    assert Budget.of(epsilon=1, currency="pure") == Budget.pure(1)
+    assert Budget.of(rho=1, currency=Currency.ZCDP) == Budget.zcdp(1)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"epsilon": 1, "currency": "gaussian"},
+        {"epsilon": 1, "delta": 0, "currency": "gaussian"},
+        {"rho": 1, "currency": "gaussian"},
+        {"epsilon": 1, "delta": 1e-9, "currency": "pure"},
+        {"epsilon": 1, "delta": 1e-9, "currency": "euro"},
+    ],
+)
+def test_a_currency_that_does_not_fit_the_other_options_is_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(OptionError, match="currency"):
+        Budget.of(**options)
+
+
+@given(st.fractions(0, 10**6, max_denominator=10**12))
+def test_what_is_shown_is_rounded_towards_privacy_in_six_digits(value: Fraction) -> None:
+    up, down = Fraction(rounded_up(value)), Fraction(rounded_down(value))
+    assert down <= value <= up
+    assert up - down <= value / 10**5
+
+
+def test_a_promise_a_little_above_a_round_number_is_not_shown_as_it() -> None:
+    assert rounded_up(Fraction("1.0000049")) == "1.00001"
+    assert rounded_down(Fraction("0.9999999")) == "0.999999"
+    assert str(Budget.pure("1.0000049")) == "ε = 1.00001"
+    assert str(Budget.approximate("1.0000049", "1.0000049e-9")).startswith("ε = 1.00001, δ = 1.00001e-09 (ρ = ")

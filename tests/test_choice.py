@@ -2,6 +2,7 @@ import itertools
 import math
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,9 +11,9 @@ from hypothesis import strategies as st
 
 from priory.errors import OptionError
 from priory.privacy import choice as choices
-from priory.privacy.budget import Budget
+from priory.privacy.budget import Budget, Currency
 from priory.privacy.choice import Choice, ChoiceKind, NoisyMax, PermuteAndFlip, choice_within
-from priory.privacy.noise import Bits
+from priory.privacy.randomness import OpenDP, OperatingSystem, Randomness, opendp_measurement
 from priory.queries.parts import Numbers
 
 AMOUNTS = st.fractions(min_value=Fraction(1, 10**6), max_value=10**4)
@@ -42,25 +43,16 @@ def p_value(counts: Numbers, law: Numbers) -> float:
     return float(chisquare(counts, law * counts.sum()).pvalue)
 
 
-@given(AMOUNTS, st.integers(1, 1000).map(Fraction))
-def test_the_pick_bought_costs_no_more_than_the_share_and_hardly_less(amount: Fraction, sensitivity: Fraction) -> None:
-    for budget in (Budget.pure(amount), Budget.zcdp(amount)):
-        choice = choice_within(budget, sensitivity)
-        cost = choice.cost(sensitivity, is_pure=budget.is_pure)
-        assert amount * (1 - Fraction(1, 10**12)) <= cost <= amount
-        assert isinstance(choice, PermuteAndFlip if budget.is_pure else NoisyMax)
-
-
-@pytest.mark.parametrize("kind", ["noisy-max", "permute-and-flip"])
+@pytest.mark.parametrize("kind", ["noisy-max", "permute-and-flip", None])
 @given(amount=AMOUNTS, sensitivity=st.integers(1, 1000).map(Fraction))
-def test_either_kind_of_pick_can_be_bought_in_either_currency(
-    kind: ChoiceKind, amount: Fraction, sensitivity: Fraction
+def test_the_pick_bought_costs_no_more_than_the_share_and_hardly_less(
+    kind: ChoiceKind | None, amount: Fraction, sensitivity: Fraction
 ) -> None:
-    for budget in (Budget.pure(amount), Budget.zcdp(amount)):
+    for budget in (Budget.pure(amount), Budget.zcdp(amount), Budget.gaussian(amount)):
         choice = choice_within(budget, sensitivity, kind)
-        assert choice.kind == kind
-        cost = choice.cost(sensitivity, is_pure=budget.is_pure)
+        cost = choice.cost(sensitivity, budget.currency)
         assert amount * (1 - Fraction(1, 10**12)) <= cost <= amount
+        assert choice.kind == (kind or ("permute-and-flip" if budget.is_pure else "noisy-max"))
 
 
 def test_an_unknown_kind_of_pick_is_refused() -> None:
@@ -70,33 +62,44 @@ def test_an_unknown_kind_of_pick_is_refused() -> None:
 
 def test_permute_and_flip_is_charged_four_times_noisy_max_in_zcdp() -> None:
     one = Fraction(1)
-    assert NoisyMax(Fraction(2)).cost(one, is_pure=False) == Fraction(1, 8)
-    assert PermuteAndFlip(Fraction(2)).cost(one, is_pure=False) == Fraction(1, 2)
-    assert NoisyMax(Fraction(2)).cost(one, is_pure=True) == PermuteAndFlip(Fraction(2)).cost(one, is_pure=True) == 1
+    assert NoisyMax(Fraction(2)).cost(one, Currency.ZCDP) == Fraction(1, 8)
+    assert PermuteAndFlip(Fraction(2)).cost(one, Currency.ZCDP) == Fraction(1, 2)
+    assert NoisyMax(Fraction(2)).cost(one, Currency.PURE) == PermuteAndFlip(Fraction(2)).cost(one, Currency.PURE) == 1
+
+
+def test_permute_and_flip_is_charged_more_than_noisy_max_in_gaussian_dp() -> None:
+    # μ = 2Φ⁻¹(e^ε/(1+e^ε)) for a pure ε, and half the ε where the range is bounded.
+    one = Fraction(1)
+    sharp, blunt = (kind(Fraction(2)).cost(one, Currency.GAUSSIAN) for kind in (PermuteAndFlip, NoisyMax))
+    assert blunt == NoisyMax(Fraction(4)).cost(2 * one, Currency.GAUSSIAN)
+    assert blunt == PermuteAndFlip(Fraction(4)).cost(one, Currency.GAUSSIAN)
+    assert 3.5 < sharp / blunt < 4
 
 
 @pytest.mark.statistical
+@pytest.mark.parametrize("source", [OperatingSystem(), OpenDP()])
 @pytest.mark.parametrize("choice", BOTH)
-def test_opendp_picks_by_the_law_that_is_charged(choice: Choice) -> None:
+def test_picks_follow_the_law_that_is_charged(choice: Choice, source: Randomness) -> None:
     # A right sampler fails once in a million runs. OpenDP 0.15 had the other law here, at this one's price.
-    counts = np.bincount([choice.pick(SCORES) for _ in range(20_000)], minlength=len(SCORES))
+    counts = np.bincount(source.picks(SCORES, choice, 20_000), minlength=len(SCORES))
     assert p_value(counts, exact_law(choice, SCORES)) > 1e-6
     other = BOTH[0] if choice is BOTH[1] else BOTH[1]
-    assert p_value(counts, exact_law(other, SCORES)) < 1e-6
+    for wrong in (other, type(choice)(choice.scale * Fraction(9, 10))):
+        assert p_value(counts, exact_law(wrong, SCORES)) < 1e-6
 
 
-@pytest.mark.statistical
-@pytest.mark.parametrize("choice", BOTH)
-def test_our_own_picks_follow_the_law_that_is_charged(choice: Choice) -> None:
-    counts = np.bincount([choice.pick_by_coins(SCORES) for _ in range(20_000)], minlength=len(SCORES))
-    assert p_value(counts, exact_law(choice, SCORES)) > 1e-6
-    assert p_value(counts, exact_law(type(choice)(choice.scale * Fraction(9, 10)), SCORES)) < 1e-6
+@given(st.integers(1, 1000), st.integers(1, 50))
+def test_our_prices_are_those_of_opendp(scale: int, sensitivity: int) -> None:
+    for choice, currency in [(BOTH[0], Currency.ZCDP), (BOTH[1], Currency.PURE)]:
+        reference: Any = opendp_measurement(choice.kind, Fraction(scale))
+        ours = type(choice)(Fraction(scale)).cost(Fraction(sensitivity), currency)
+        assert float(ours) == pytest.approx(reference.map(sensitivity))
 
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("choice", BOTH)
 def test_picks_made_together_are_independent(choice: Choice) -> None:
-    first, second = np.reshape(choice.picks_by_coins(SCORES, 40_000), (-1, 2)).T
+    first, second = np.reshape(choice.picks(SCORES, 40_000), (-1, 2)).T
     law = exact_law(choice, SCORES)
     counts = np.bincount(len(SCORES) * first + second, minlength=len(SCORES) ** 2)
     assert p_value(counts, np.outer(law, law).ravel()) > 1e-6
@@ -109,7 +112,7 @@ def test_many_candidates_are_picked_by_the_same_law_in_groups(choice: Choice) ->
     # among the accepted, whose shares are then those of the weights.
     copies = 3_000
     scores = np.tile(SCORES, copies)
-    counts = np.bincount([choice.pick(scores) % len(SCORES) for _ in range(2_000)], minlength=len(SCORES))
+    counts = np.bincount(np.array(choice.picks(scores, 2_000)) % len(SCORES), minlength=len(SCORES))
     law = exact_law(NoisyMax(choice.scale), SCORES)
     assert p_value(counts, law) > 1e-6
 
@@ -123,7 +126,7 @@ def test_scores_that_are_no_integers_are_refused() -> None:
 @pytest.mark.parametrize("size", [3, 20_000])
 def test_scores_nobody_can_move_are_picked_exactly(size: int) -> None:
     scores = np.arange(size)
-    for budget in (Budget.pure(1), Budget.zcdp(1)):
+    for budget in (Budget.pure(1), Budget.zcdp(1), Budget.gaussian(1)):
         assert choice_within(budget, Fraction(0)).pick(scores) == size - 1
 
 
@@ -141,28 +144,6 @@ def test_a_far_better_candidate_is_always_picked(choice: Choice) -> None:
         assert {choice.pick(scores) for _ in range(20)} == {size // 2}
 
 
-def test_a_coin_on_the_boundary_is_settled_by_further_bits() -> None:
-    # exp(−1) in binary to 192 places; a draw just below it is true, just above is not.
-    with localcontext(prec=80):
-        boundary = int(Decimal(-1).exp() * 2**192)
-    for step, expected in [(-(2**10), True), (2**10, False), (-(2**70), True), (2**70, False)]:
-        drawn = boundary + step
-        words = [drawn >> 128, (drawn >> 64) % 2**64, drawn % 2**64]
-        assert choices._coins(np.array([2]), Fraction(2), _bits(words)).tolist() == [expected]
-
-
-def test_the_best_candidates_coin_always_falls_right() -> None:
-    assert choices._coins(np.array([0]), Fraction(2), _bits([2**64 - 1])).tolist() == [True]
-
-
-def test_uniform_numbers_reject_the_bits_that_would_favour_small_ones() -> None:
-    drawn = iter([b"\xff", b"\xfe"])
-    # 255 is the largest multiple of three that a byte holds, so only 0 … 254 may be used.
-    assert choices._below(3, lambda _: next(drawn)) == 254 % 3
-    assert choices._below(2**63, _bits([2**64 - 1])) == 2**63 - 1
-    assert choices._below(1, bytes) == 0
-
-
 @given(st.lists(st.integers(0, 10**6), min_size=1, max_size=50), st.fractions(Fraction(1, 100), 10**5))
 def test_no_weight_is_above_its_level(behind: list[int], scale: Fraction) -> None:
     scale = Fraction(float(scale))
@@ -178,13 +159,8 @@ def test_no_weight_is_above_its_level(behind: list[int], scale: Fraction) -> Non
 def test_scores_spread_over_many_levels_follow_the_law() -> None:
     scores = np.array([0, -3, -7, -12, -40, -3, -5000])
     choice = NoisyMax(Fraction(2))
-    counts = np.bincount([choice.pick_by_coins(scores) for _ in range(20_000)], minlength=len(scores))
+    counts = np.bincount(choice.picks(scores, 20_000), minlength=len(scores))
     law = exact_law(choice, scores)
     likely = law > 1e-3
     assert counts[~likely].sum() <= 5
     assert p_value(counts[likely], law[likely] / law[likely].sum()) > 1e-6
-
-
-def _bits(words: list[int]) -> Bits:
-    left = iter(words)
-    return lambda n: b"".join(next(left).to_bytes(8, "little") for _ in range(n // 8))

@@ -23,6 +23,7 @@ def run(*arguments: object, capsys: pytest.CaptureFixture[str]) -> tuple[int, st
 def test_the_demo_answers_with_intervals_and_leaves_rows_and_a_report(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    pytest.importorskip("altair", reason="the extra [report] is not installed")
     code, out, err = run("demo", "--output", tmp_path / "new" / "demo", capsys=capsys)
     assert code == 0
     assert "promise: ε = 1, δ = 1e-09" in out

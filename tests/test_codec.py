@@ -1,3 +1,8 @@
+import pytest
+
+for library in ("pandas", "polars", "pyarrow"):
+    pytest.importorskip(library)
+
 import datetime as dt
 import gzip
 from decimal import Decimal
@@ -10,7 +15,6 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays

@@ -7,6 +7,8 @@ import pytest
 import priory as pr
 from priory.errors import OptionError, ReleaseError
 from priory.privacy.accounting import epsilon_at
+from priory.privacy.budget import Currency
+from priory.privacy.gaussian import gaussian_epsilon, mu_squared_of_pure
 from priory.privacy.ledger import Ledger, Terms
 from priory.privacy.randomness import Replay
 from priory.release import Release, combine
@@ -46,8 +48,54 @@ def test_budgets_are_added_up_by_composition() -> None:
     two = released(1, rho=None, epsilon=2, delta=1e-9)
     both = combine([one, two]).statement.budget
     assert both.delta == Fraction(1, 10**9)
-    assert both.epsilon == epsilon_at(one.statement.budget.amount + two.statement.budget.amount, both.delta)
-    assert 2 < float(both.epsilon) < 3 + 1
+    assert both.epsilon == gaussian_epsilon(one.statement.budget.amount + two.statement.budget.amount, both.delta)
+    assert 2 < float(both.epsilon) < 3
+
+
+def test_mu_squared_adds_up_with_pure_releases_and_as_rho_with_those_in_rho() -> None:
+    gaussian = released(0, rho=None, epsilon=1, delta=1e-6)
+    assert gaussian.statement.budget.currency is Currency.GAUSSIAN
+    pure = released(1, rho=None, epsilon="1/2")
+    with_pure = combine([gaussian, pure]).statement
+    added = gaussian.statement.budget.amount + mu_squared_of_pure(Fraction(1, 2))
+    assert (with_pure.budget.currency, with_pure.budget.amount) == (Currency.GAUSSIAN, added)
+    assert with_pure.spent == added
+    with_rho = combine([gaussian, released(2), pure]).statement.budget
+    amount = gaussian.statement.budget.amount / 2 + Fraction(1, 100) + Fraction(1, 8)
+    assert (with_rho.currency, with_rho.amount) == (Currency.ZCDP, amount)
+    assert with_rho.epsilon == epsilon_at(amount, Fraction(1, 10**6))
+
+
+def test_additive_deltas_add_up_on_top_of_the_delta_that_amounts_are_converted_at() -> None:
+    releases = [released(0), released(1)]
+    budgets = [
+        pr.Budget.approximate(1, "1e-6", Currency.GAUSSIAN, additive="4e-7"),
+        pr.Budget.approximate(2, "1e-6", Currency.GAUSSIAN),
+    ]
+    for release, budget in zip(releases, budgets, strict=True):
+        object.__setattr__(release.statement, "budget", budget)
+    both = combine(releases).statement.budget
+    assert both.additive == Fraction(4, 10**7)
+    assert both.delta == Fraction(10, 10**7)
+    assert both.epsilon == gaussian_epsilon(budgets[0].amount + budgets[1].amount, Fraction(6, 10**7))
+
+
+def test_declared_epsilons_and_deltas_are_added_up_one_by_one() -> None:
+    """No ρ follows from (ε, δ), so that the sums of zCDP do not hold for counts that were measured elsewhere."""
+    query = pr.Query.marginal(SCHEMA.domain, ["a"])
+    measured = [pr.Measurement.of(query, np.full(4, count), 5.0) for count in (100, 110)]
+    one, two = (pr.declared_release([counts], SCHEMA, pr.Budget.of(epsilon=1, delta="1e-9")) for counts in measured)
+    both = combine([one, two]).statement
+    assert (both.budget.epsilon, both.budget.delta) == (Fraction(2), Fraction(2, 10**9))
+    assert "promise: ε = 2, δ = 2e-09" in str(both)
+    assert "ρ" not in str(both)
+    with_ours = combine([one, released(0, rho=None, epsilon=1, delta="1e-6")]).statement.budget
+    assert (with_ours.epsilon, with_ours.delta) == (Fraction(2), Fraction(1001, 10**9))
+    with_rho = combine([one, released(0)]).statement.budget
+    assert (with_rho.epsilon, with_rho.delta) == (
+        1 + epsilon_at(Fraction(1, 100), Fraction(1, 10**9)),
+        Fraction(2, 10**9),
+    )
 
 
 def test_a_combined_release_is_as_private_and_as_kept_as_the_least_of_its_parts(tmp_path: Any) -> None:

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from houses import DOMAIN, Rows, curated, random_rows
+from priory.data.source import ROW_LIMIT
 from priory.domain import Domain
 from priory.errors import BudgetError, DomainError, OptionError, SizeError
 from priory.privacy.budget import Budget, Currency
@@ -131,8 +132,8 @@ class Sly(Identity):
 class Steep(AbsoluteError):
     """It claims to be flat."""
 
-    def sensitivity(self, queries: Sequence[Query], neighbours: Neighbours) -> Fraction:
-        return super().sensitivity(queries, neighbours) / 1000
+    def sensitivity(self, queries: Sequence[Query], neighbours: Neighbours, row_limit: int = ROW_LIMIT) -> Fraction:
+        return super().sensitivity(queries, neighbours, row_limit) / 1000
 
 
 BAD_CALLS: list[Any] = [

@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 
 from houses import DOMAIN, curated, random_rows
+from priory.data.source import ROW_LIMIT
 from priory.errors import BudgetError, DomainError, OptionError
 from priory.measure import Measurement, measure, on_lattice
 from priory.privacy.budget import Budget
-from priory.privacy.curator import LARGEST_ENTRY
 from priory.privacy.randomness import Replay
+from priory.privacy.truths import largest_entry
 from priory.queries.parts import Mean, Moments
 from priory.queries.query import Query
 from priory.queries.sensitivity import entry_range
@@ -67,7 +68,7 @@ def test_a_lattice_is_as_fine_as_its_entries_allow() -> None:
     ):
         integer = on_lattice(query)
         assert integer.is_integer
-        assert max(map(abs, entry_range(integer))) <= LARGEST_ENTRY
+        assert max(map(abs, entry_range(integer))) <= largest_entry(ROW_LIMIT)
 
 
 def test_a_measurement_checks_what_it_is_given() -> None:

@@ -77,9 +77,10 @@ def test_a_release_is_made_from_schema_ledger_and_table(house: Path) -> None:
 
 
 def test_a_budget_is_explained() -> None:
-    assert "from 50 % to at most 73.1 %" in priory("explain", "--epsilon", 1).stdout
+    assert "from 50 % to at most 73.2 %" in priory("explain", "--epsilon", 1).stdout
     data = json.loads(priory("explain", "--epsilon", 1, "--delta", "1e-6", "--json").stdout)
     assert data["delta"] == 1e-6
+    assert data["tail"] > 1e-6
     assert priory("explain", "--epsilon", "nan").returncode == 2
     assert priory("explain").returncode == 2
 
@@ -124,3 +125,21 @@ def test_a_person_column_of_the_schema_is_protected_without_being_asked(tmp_path
     assert "a person (column 'who')" in str(release.statement)
     made = priory("ledger", "init", tmp_path / "a.ledger", "--schema", tmp_path / "s.yaml", "--epsilon", 1)
     assert "a person (column 'who')" in made.stderr
+
+
+def test_a_book_of_mu_squared_is_made_on_request_and_refuses_rho(house: Path) -> None:
+    common = ("ledger", "init", house / "a.ledger", "--schema", house / "schema.yaml", "--epsilon", 1, "--json")
+    assert priory(*common, "--currency", "gaussian").returncode == 2
+    made = priory(*common, "--delta", "1e-6", "--currency", "gaussian")
+    assert made.returncode == 0, made.stderr
+    assert json.loads(made.stdout)["currency"] == "gaussian"
+    fitted = ("fit", house / "table.csv", "--schema", house / "schema.yaml", "--ledger", house / "a.ledger", "-o")
+    refused = priory(*fitted, house / "a.priory", "--rho", "0.001")
+    assert refused.returncode != 0
+    assert "Give epsilon and delta" in refused.stderr
+    kept = priory(*fitted, house / "a.priory", "--epsilon", 1, "--delta", "1e-6", "--mechanism", "independent")
+    assert kept.returncode == 0, kept.stderr
+    shown = json.loads(priory("ledger", "show", house / "a.ledger", "--json").stdout)
+    assert shown["left"] == "μ² = 0"
+    assert [event["kind"] for event in shown["entries"][0]["events"]] == ["rounded-gaussian"] * 2
+    assert shown["entries"][0]["events"][0]["currency"] == "gaussian"

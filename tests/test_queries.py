@@ -8,7 +8,20 @@ from hypothesis import strategies as st
 
 from priory.domain import Domain
 from priory.errors import DomainError, OptionError, SizeError
-from priory.queries.parts import Identity, Matrix, Mean, Moments, Part, Point, Prefix, Range, Recode, Set, Total
+from priory.queries.parts import (
+    Identity,
+    Matrix,
+    Mean,
+    Moments,
+    Numbers,
+    Part,
+    Point,
+    Prefix,
+    Range,
+    Recode,
+    Set,
+    Total,
+)
 from priory.queries.query import Query
 from priory.queries.workload import Workload
 from strategies import queries
@@ -163,3 +176,31 @@ def test_a_part_that_says_it_counts_has_only_zeros_and_ones(query: Query) -> Non
 
 def test_a_query_over_a_million_values_never_forms_its_matrix() -> None:
     assert Query.marginal(Domain.of({"a": 10**6}), "a").is_integer
+
+
+class Louder(Matrix):
+    """A matrix that answers something else than it says."""
+
+    def apply(self, values: Numbers, axis: int) -> Numbers:
+        return 1000 * super().apply(values, axis)
+
+
+def test_parts_and_queries_equal_only_their_exact_types() -> None:
+    plain, derived = Matrix([[1, 0, 2]]), Louder([[1, 0, 2]])
+    assert plain != derived
+    assert derived != plain
+    assert plain == Matrix([[1, 0, 2]])
+    domain = Domain.of({"a": 3})
+    assert Query(domain, (plain,)) != Query(domain, (derived,))
+    assert len({Query(domain, (plain,)), Query(domain, (derived,))}) == 2
+    for kind in (Identity, Total, Prefix):
+        assert kind() != type("Derived", (kind,), {})()
+
+
+@given(st.lists(st.sampled_from([-1.0, -0.0, 0.0, 0.5, 1.0]), min_size=1, max_size=4), st.booleans())
+def test_equal_matrices_have_equal_hashes(row: list[float], whole: bool) -> None:  # noqa: FBT001 - drawn
+    one, other = Matrix([row]), Matrix([[-entry if entry == 0 else entry for entry in row]])
+    assert one == other
+    assert hash(one) == hash(other)
+    if whole and all(entry == int(entry) for entry in row):
+        assert one != Matrix([[int(entry) for entry in row]])

@@ -1,6 +1,7 @@
 import re
 import stat
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from html.parser import HTMLParser
 from pathlib import Path
@@ -17,10 +18,10 @@ from priory.data.columns import Category
 from priory.domain import Clique
 from priory.errors import OptionError
 from priory.model.diagnostics import Diagnostics
-from priory.privacy.budget import Budget
+from priory.privacy.budget import Budget, Currency
 from priory.privacy.measurement import Measurement
 from priory.privacy.noise import Gaussian
-from priory.privacy.statement import Statement
+from priory.privacy.statement import DECLARED, Statement
 from priory.release import Release
 from priory.report import charts
 from priory.report.answered import answered
@@ -183,6 +184,31 @@ def test_the_statement_says_who_is_protected_and_can_be_cited() -> None:
     assert "released under differential privacy with ρ = 0.1, for tables that differ in a row" in shown
 
 
+def test_the_page_names_the_accounting_and_bounds_the_probability_of_a_larger_loss() -> None:
+    schema = coded(2)
+    made = measured(schema, [("c0",)])
+    shown = {}
+    for currency in (Currency.ZCDP, Currency.GAUSSIAN):
+        budget = Budget.approximate(1, "1e-9", currency)
+        told = replace(made.statement, budget=budget, spent=budget.amount)
+        shown[currency] = "".join(page(replace(made, statement=told)).texts)
+        assert "the probability that the noise lets it grow further is at most" in shown[currency]
+        assert "δ = 1e-09 is not that probability" in shown[currency]
+        assert "at most 73.2 %" in shown[currency]
+        assert "but for a chance" not in shown[currency]
+        assert "hardly anything" not in shown[currency]
+    assert "(zCDP), ρ adds up" in shown[Currency.ZCDP]
+    assert "exact Gaussian accounting, μ = 0.181975" in shown[Currency.GAUSSIAN]
+
+
+def test_the_page_of_declared_counts_states_no_more_than_was_declared() -> None:
+    budget = Budget.approximate(1, "1e-9")
+    told = replace(statement(), mechanism=DECLARED, budget=budget, spent=budget.amount)
+    shown = "".join(page(replace(measured(coded(2), [("c0",)]), statement=told)).texts)
+    assert "released under differential privacy with ε = 1, δ = 1e-09, for tables" in shown
+    assert "ρ = " not in shown
+
+
 @given(
     st.integers(1, 200),
     st.sampled_from(["integer", "category"]),
@@ -307,6 +333,7 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
 def test_true_errors_are_stamped_everywhere_and_kept_from_others(
     files: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
+    pytest.importorskip("altair", reason="the extra [report] is not installed")
     release, private = files
     code, out, err = run("report", release, "--against", private, "--not-private", "--yes", capsys=capsys)
     written = release.with_name("people.not-private.html")
@@ -367,6 +394,7 @@ def test_options_about_a_private_table_need_one(files: tuple[Path, Path], capsys
 
 
 def test_a_report_is_not_written_over_another(files: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("altair", reason="the extra [report] is not installed")
     assert run("report", files[0], "--json", capsys=capsys)[0] == 0
     code, _, err = run("report", files[0], capsys=capsys)
     assert code == 2

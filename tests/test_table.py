@@ -1,3 +1,8 @@
+import pytest
+
+for library in ("pandas", "polars", "pyarrow"):
+    pytest.importorskip(library)
+
 import datetime as dt
 from pathlib import Path
 from typing import Any
@@ -5,7 +10,6 @@ from typing import Any
 import duckdb
 import numpy as np
 import pandas as pd
-import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 

@@ -1,32 +1,41 @@
-"""priory: private releases that start from what is already public."""
+"""priory: private releases that start from what is already public.
 
-from priory.data.opening import open_source
-from priory.data.schema import Schema
-from priory.data.source import Source
-from priory.data.table import Table
-from priory.domain import Domain
-from priory.errors import PrioryError
-from priory.estimate.estimator import estimate
-from priory.factor import Factor
-from priory.measure import measure
-from priory.mechanisms.fit import fit
-from priory.mechanisms.fitness import public_fitness
-from priory.mechanisms.forecast import forecast
-from priory.model.bases import Mixture, Product, PublicRows, Uniform
-from priory.model.engine.plan import plan
-from priory.model.model import Model
-from priory.privacy.budget import Budget
-from priory.privacy.curator import Curator
-from priory.privacy.explain import explain
-from priory.privacy.ledger import Ledger
-from priory.privacy.measurement import Measurement
-from priory.privacy.progress import Step
-from priory.queries.parts import Identity, Matrix, Mean, Moments, Part, Point, Prefix, Range, Recode, Set, Total
-from priory.queries.query import Query
-from priory.queries.sensitivity import Relation, Sensitivity, sensitivity
-from priory.queries.workload import Workload
-from priory.release import Release, combine, load
-from priory.release.measured import declared_release, read_measurements
+What is here is imported when it is first used, so that `import priory` costs next to nothing.
+"""
+
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from priory.data.opening import open_source
+    from priory.data.schema import Schema
+    from priory.data.source import Source
+    from priory.data.table import Table
+    from priory.domain import Domain
+    from priory.errors import PrioryError
+    from priory.estimate.estimator import estimate
+    from priory.factor import Factor
+    from priory.measure import measure
+    from priory.mechanisms.fit import fit
+    from priory.mechanisms.fitness import public_fitness
+    from priory.mechanisms.forecast import forecast
+    from priory.model.bases import Mixture, Product, PublicRows, Uniform
+    from priory.model.engine.plan import plan
+    from priory.model.model import Model
+    from priory.privacy.budget import Budget
+    from priory.privacy.curator import Curator
+    from priory.privacy.explain import explain
+    from priory.privacy.ledger import Ledger
+    from priory.privacy.measurement import Measurement
+    from priory.privacy.progress import Step
+    from priory.queries.parts import Identity, Matrix, Mean, Moments, Part, Point, Prefix, Range, Recode, Set, Total
+    from priory.queries.query import Query
+    from priory.queries.sensitivity import Relation, Sensitivity, sensitivity
+    from priory.queries.workload import Workload
+    from priory.release import Release, combine, load
+    from priory.release.measured import declared_release, read_measurements
 
 __version__ = "0.1.0"
 
@@ -77,3 +86,78 @@ __all__ = [
     "read_measurements",
     "sensitivity",
 ]
+
+# The module of each public name.
+_MODULES = {
+    "Budget": "priory.privacy.budget",
+    "Curator": "priory.privacy.curator",
+    "Domain": "priory.domain",
+    "Factor": "priory.factor",
+    "Identity": "priory.queries.parts",
+    "Ledger": "priory.privacy.ledger",
+    "Matrix": "priory.queries.parts",
+    "Mean": "priory.queries.parts",
+    "Measurement": "priory.privacy.measurement",
+    "Mixture": "priory.model.bases",
+    "Model": "priory.model.model",
+    "Moments": "priory.queries.parts",
+    "Part": "priory.queries.parts",
+    "Point": "priory.queries.parts",
+    "Prefix": "priory.queries.parts",
+    "PrioryError": "priory.errors",
+    "Product": "priory.model.bases",
+    "PublicRows": "priory.model.bases",
+    "Query": "priory.queries.query",
+    "Range": "priory.queries.parts",
+    "Recode": "priory.queries.parts",
+    "Relation": "priory.queries.sensitivity",
+    "Release": "priory.release",
+    "Schema": "priory.data.schema",
+    "Sensitivity": "priory.queries.sensitivity",
+    "Set": "priory.queries.parts",
+    "Source": "priory.data.source",
+    "Step": "priory.privacy.progress",
+    "Table": "priory.data.table",
+    "Total": "priory.queries.parts",
+    "Uniform": "priory.model.bases",
+    "Workload": "priory.queries.workload",
+    "combine": "priory.release",
+    "declared_release": "priory.release.measured",
+    "estimate": "priory.estimate.estimator",
+    "explain": "priory.privacy.explain",
+    "fit": "priory.mechanisms.fit",
+    "forecast": "priory.mechanisms.forecast",
+    "load": "priory.release",
+    "measure": "priory.measure",
+    "open_source": "priory.data.opening",
+    "plan": "priory.model.engine.plan",
+    "public_fitness": "priory.mechanisms.fitness",
+    "read_measurements": "priory.release.measured",
+    "sensitivity": "priory.queries.sensitivity",
+}
+
+
+if not TYPE_CHECKING:
+    # Hidden from type checkers, which would otherwise believe in any name.
+    def __getattr__(name: str) -> object:
+        if name not in _MODULES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = getattr(import_module(_MODULES[name]), name)
+        globals()[name] = value
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_MODULES})
+
+
+class _Surface(ModuleType):
+    """This module, where `estimate` and `measure` are functions and not the modules of the same names."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        # Importing a module puts it into the package that it is in.
+        if not (name in _MODULES and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Surface

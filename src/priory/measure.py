@@ -3,10 +3,12 @@
 import math
 from collections.abc import Sequence
 
+from priory.data.source import ROW_LIMIT
 from priory.privacy.budget import Budget, Number
-from priory.privacy.curator import LARGEST_ENTRY, Curator
+from priory.privacy.curator import Curator
 from priory.privacy.measurement import Measurement
 from priory.privacy.noise import NoiseKind
+from priory.privacy.truths import largest_entry
 from priory.queries.query import Query
 from priory.queries.sensitivity import entry_range
 
@@ -32,14 +34,14 @@ def measure(
     """
     if not queries:
         return []
-    asked = [query if query.is_integer else on_lattice(query) for query in queries]
+    asked = [query if query.is_integer else on_lattice(query, row_limit=curator.row_limit) for query in queries]
     return list(curator.answer(asked, budget.split(shares or [1] * len(queries)), noise=noise))
 
 
-def on_lattice(query: Query, bits: int = LATTICE_BITS) -> Query:
-    """The integer form of a real-valued query, with as many of `bits` as its entries leave room for."""
+def on_lattice(query: Query, bits: int = LATTICE_BITS, *, row_limit: int = ROW_LIMIT) -> Query:
+    """The integer form of a real-valued query, with as many of `bits` as its entries and the rows leave room for."""
     real = sum(not part.is_integer(size) for part, size in zip(query.parts, query.domain.shape, strict=True))
     largest = max(1, math.ceil(max(map(abs, entry_range(query)))))
     # Each real part is multiplied by 2^bits, and rounding may add a half to each of its entries.
-    room = (LARGEST_ENTRY.bit_length() - 2 - largest.bit_length()) // max(real, 1)
+    room = (largest_entry(row_limit).bit_length() - 2 - largest.bit_length()) // max(real, 1)
     return query.on_lattice(max(0, min(bits, room)))

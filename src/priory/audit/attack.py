@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from priory.audit.findings import Effort, Finding
 from priory.audit.primitives import clopper_pearson
+from priory.data.source import ROW_LIMIT
 from priory.domain import Clique, Domain
 from priory.factor import Factor
 from priory.mechanisms.dualquery import DualQuery
@@ -50,6 +51,7 @@ class Codes:
 
     domain: Domain
     rows: Integers
+    row_limit: int = ROW_LIMIT
 
     def count(self, cliques: Sequence[Clique]) -> list[Factor]:
         """Counts of the rows."""

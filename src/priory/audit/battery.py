@@ -11,10 +11,11 @@ from priory.audit.numbers import bad_numbers
 from priory.audit.primitives import planted_bugs, primitives
 from priory.audit.public import public_data
 from priory.audit.replay import planted_mechanisms, replayed
-from priory.audit.samplers import exactness, forks, selection_law, support
+from priory.audit.samplers import exactness, forks, planted_bias, selection_law, support
 
 TESTS: tuple[Test, ...] = (
     exactness,
+    planted_bias,
     selection_law,
     support,
     primitives,

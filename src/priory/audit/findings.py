@@ -31,7 +31,7 @@ class Effort:
     """How hard the battery tries.
 
     Attributes:
-        draws: for each test of a sampler's distribution.
+        draws: at most for each test of a sampler's distribution; no more than its power takes.
         trials: on each side of a pair of neighbours, for one primitive.
         picks: the same for a selection, which cannot be drawn at once.
         least_share: a lower bound below this part of the claim means that the audit is blind.
@@ -54,14 +54,14 @@ class Effort:
 
 
 WHOLE = Effort(
-    draws=1_000_000,
+    draws=40_000_000,
     trials=200_000,
     picks=200_000,
     least_share=0.75,
     neighbours=200,
     fits=2_000,
     plans=1_000,
-    scales=6,
+    scales=7,
     categories=1_000_000,
 )
 QUICK = Effort(

@@ -13,13 +13,18 @@ from priory.queries.query import Query
 from priory.release import Release
 
 
+def _rows(curator: Curator) -> int:
+    """The number of rows, unpaid."""
+    return int(curator._truths.of([Query.marginal(curator.domain, ())])[0])  # noqa: SLF001 - this is the bug
+
+
 @dataclass(frozen=True)
 class Peeking:
     """Planted: it decides what to ask by looking at the rows itself."""
 
     def run(self, curator: Curator, budget: Budget) -> Release:
         """Ask for more if there are many rows."""
-        many = int(curator._source.count([()])[0].values) % 2  # noqa: SLF001
+        many = _rows(curator) % 2
         queries = [Query.marginal(curator.domain, name) for name in curator.domain.attributes[: 1 + many]]
         measured = curator.answer(queries, budget.split([1] * len(queries)))
         return Release(curator.domain, measured, curator.statement("peeking"))
@@ -32,7 +37,7 @@ class Raising:
     def run(self, curator: Curator, budget: Budget) -> Release:
         """Raise on an empty cell."""
         query = Query.marginal(curator.domain, "colour")
-        if int(curator._source.count([()])[0].values) % 2:  # noqa: SLF001
+        if _rows(curator) % 2:
             raise ValueError
         return Release(curator.domain, curator.answer([query], [budget]), curator.statement("raising"))
 
@@ -46,7 +51,7 @@ class Forgetful:
         query = Query.marginal(curator.domain, "colour")
         (measured,) = curator.answer([query], [budget])
         noise: Noise = measured.noise or Laplace(Fraction(1))
-        again = curator._randomness.noisy(curator._truths([query])[0], noise)  # noqa: SLF001
+        again = curator._randomness.noisy(curator._truths.of([query])[0], noise)  # noqa: SLF001
         second = Measurement(query, again, noise.stddev, noise)
         return Release(curator.domain, (measured, second), curator.statement("forgetful"))
 
@@ -62,7 +67,7 @@ class Understated:
         noise: Noise = measured.noise or Laplace(Fraction(1))
         half = type(noise)(Fraction(float(noise.scale) / 2))
         curator.reservation.charge([Event(half.kind, "understated", budget.amount / 2)])
-        values = curator._randomness.noisy(curator._truths([query])[0], half)  # noqa: SLF001
+        values = curator._randomness.noisy(curator._truths.of([query])[0], half)  # noqa: SLF001
         return Release(
             curator.domain, (Measurement(query, values, half.stddev, half),), curator.statement("understated")
         )
@@ -75,7 +80,7 @@ class Telling:
     def run(self, curator: Curator, budget: Budget) -> Release:
         """Put the number of rows beside the noisy answers."""
         measured = curator.answer([Query.marginal(curator.domain, "colour")], [budget])
-        rows = str(int(curator._source.count([()])[0].values))  # noqa: SLF001
+        rows = str(_rows(curator))
         release = Release(curator.domain, measured, curator.statement("telling"))
         return release.with_section("notes", {"rows.txt": rows.encode()})
 

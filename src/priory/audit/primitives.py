@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priory.audit.findings import Effort, Finding
+from priory.data.source import ROW_LIMIT
 from priory.domain import Clique, Domain
 from priory.factor import Factor
 from priory.privacy.budget import Budget
@@ -22,6 +23,7 @@ from priory.privacy.choice import Choice, NoisyMax, PermuteAndFlip
 from priory.privacy.curator import Curator
 from priory.privacy.ledger import Ledger
 from priory.privacy.noise import Gaussian, Integers, Laplace, Noise
+from priory.privacy.randomness import KINDS
 from priory.queries.query import Query
 
 CONFIDENCE = 0.999
@@ -39,6 +41,7 @@ class Table:
 
     counts: Integers
     domain: Domain = _DOMAIN
+    row_limit: int = ROW_LIMIT
 
     def count(self, cliques: Sequence[Clique]) -> list[Factor]:
         """The counts, or their sum."""
@@ -51,6 +54,9 @@ class Repeated:
     Attributes:
         drawn: every draw for the latest answer, one a row.
     """
+
+    name = "repeated"
+    kinds = KINDS
 
     def __init__(self, trials: int, change: Callable[[Noise], Noise] | None) -> None:
         self.drawn: Integers = np.zeros((0, 0), dtype=np.int64)

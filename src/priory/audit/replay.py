@@ -21,13 +21,12 @@ from priory.data.opening import open_source
 from priory.data.source import Source
 from priory.domain import Domain
 from priory.mechanisms.registry import MECHANISMS, Mechanism
-from priory.privacy.accounting import rho_of_pure
 from priory.privacy.budget import Budget
 from priory.privacy.choice import Choice
 from priory.privacy.curator import Curator
 from priory.privacy.ledger import Event, Ledger
-from priory.privacy.noise import Gaussian
 from priory.privacy.randomness import Asked, Replay
+from priory.queries.sensitivity import Sensitivity
 from priory.release import Release
 
 SEED = 20
@@ -143,12 +142,11 @@ def _difference(one: Asked, other: Asked, budget: Budget) -> float:
         return 0.0
     if scale == 0:
         return math.inf
-    if isinstance(one.request, Gaussian):
-        return math.inf if budget.is_pure else float((gap**2).sum()) / (2 * scale**2)
     if isinstance(one.request, Choice):
-        return float(one.request.cost(Fraction(int(gap.max())), is_pure=budget.is_pure))
-    epsilon = Fraction(float(gap.sum())) / one.request.scale
-    return float(epsilon if budget.is_pure else rho_of_pure(epsilon))
+        return float(one.request.cost(Fraction(int(gap.max())), budget.currency))
+    size = Sensitivity(Fraction(int(gap.sum())), Fraction(int((gap**2).sum())))
+    cost = one.request.cost(size, budget.currency)
+    return math.inf if cost is None else float(cost)
 
 
 def _released(release: Release) -> tuple[object, ...]:

@@ -2,13 +2,12 @@
 
 import csv
 import itertools
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from priory.cli.output import AsJson, say, write, write_json
+from priory.cli.output import AsJson, say, stdout, write, write_json
 from priory.cli.privacy import Delta, Epsilon, RelationName, Rho, check_output
 from priory.data.schema import Schema
 from priory.errors import OptionError
@@ -62,7 +61,7 @@ def estimate(
         return
     labels = {column.name: column.labels for column in described.modelled}
     for clique in cliques:
-        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer = csv.writer(stdout(), lineterminator="\n")
         writer.writerow([*clique, "estimate"])
         cells = itertools.product(*(labels[name] for name in clique))
         writer.writerows(

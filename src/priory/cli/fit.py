@@ -43,6 +43,10 @@ def fit(
     relation: Annotated[str | None, typer.Option(help="add-remove or replace-one; default: the ledger's.")] = None,
     unit: Unit = None,
     max_rows: Annotated[int | None, typer.Option(help="With --unit, how many rows of one person count.")] = None,
+    randomness: Annotated[str, typer.Option(help="Who draws the noise: priory, or opendp (an extra).")] = "priory",
+    row_limit: Annotated[
+        int | None, typer.Option(help="How many rows the table may have at most; default: 2^32.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Make a release of a private table."""
@@ -62,7 +66,9 @@ def fit(
                 relation=relation,
                 unit=unit,
                 max_rows=max_rows,
+                row_limit=row_limit,
                 progress=progress,
+                randomness=randomness,
             )
     output = _saved(release, output)
     if as_json:

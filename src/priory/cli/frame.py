@@ -8,8 +8,9 @@ from typing import Annotated, NoReturn
 import typer
 
 import priory
-from priory.cli import audit, combine, demo, estimate, fit, plan, privacy, query, report, sample, schema
+from priory.cli import audit, combine, demo, estimate, fit, plan, privacy, query, report, sample, schema, statement
 from priory.cli.output import Stopped
+from priory.data.visible import visible
 from priory.errors import PrioryError
 
 INTERRUPTED = 130
@@ -31,6 +32,7 @@ app.command("combine")(combine.combine)
 app.command("estimate")(estimate.estimate)
 app.command("report")(report.report)
 app.add_typer(privacy.ledger, name="ledger")
+app.command("statement")(statement.statement)
 app.command("explain")(privacy.explain)
 app.command("audit")(audit.audit)
 
@@ -105,4 +107,5 @@ def _usage(error: typer.TyperException, arguments: list[str]) -> str:
 
 def _complain(message: str, kind: str, *, as_json: bool) -> None:
     line = " ".join(message.split())
-    sys.stderr.write(json.dumps({"error": kind, "message": line}) + "\n" if as_json else f"priory: {line}\n")
+    told = json.dumps({"error": kind, "message": line}) if as_json else f"priory: {visible(line)}"
+    sys.stderr.write(f"{told}\n")

@@ -1,34 +1,81 @@
-"""Output: data to stdout, talk to stderr."""
+"""Output: data to stdout, talk to stderr.
+
+Names and levels come from files that others wrote. What people read shows them with escapes for whatever a terminal
+would obey; data for programs stays as it is.
+"""
 
 import json
+import re
 import sys
-from typing import Annotated, Any
+from collections.abc import Iterable, Sequence
+from typing import IO, Annotated, Any, cast
 
 import typer
 from rich.console import Console
+from rich.table import Table as RichTable
+
+from priory.data.visible import visible, visible_lines
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for programs.")]
+# JSON itself escapes what is below a space, and may escape anything else: the data are the same.
+UNSEEN = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
 
 
 class Stopped(Exception):
     """A person stopped the verb; the message says what was left behind."""
 
 
+class _Terminal:
+    """A terminal that obeys nothing in what is written to it."""
+
+    def write(self, text: str) -> int:
+        return sys.stdout.write(visible_lines(text))
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.write(line)
+
+
+def stdout() -> IO[str]:
+    """Where data goes: as they are to a file or a program, with escapes to a terminal."""
+    return cast(IO[str], _Terminal()) if sys.stdout.isatty() else sys.stdout
+
+
 def say(text: str) -> None:
     """Tell the person something; never data."""
-    Console(stderr=True, highlight=False, soft_wrap=True).print(text, markup=False)
+    Console(stderr=True, highlight=False, soft_wrap=True).print(visible_lines(text), markup=False, emoji=False)
 
 
-def show(renderable: object) -> None:
-    """Print a result for people, as wide as their terminal; wide enough for any of ours where there is none."""
-    Console(highlight=False, width=None if sys.stdout.isatty() else 160).print(renderable, markup=False)
+def show(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print a table for people, as wide as their terminal; wide enough for any of ours where there is none."""
+    table = RichTable(box=None, pad_edge=False)
+    for heading in headings:
+        table.add_column(visible(heading))
+    for row in rows:
+        table.add_row(*map(visible, row))
+    width = None if sys.stdout.isatty() else 160
+    Console(highlight=False, markup=False, emoji=False, width=width).print(table)
 
 
 def write(text: str) -> None:
-    """Print a result as it is."""
-    sys.stdout.write(text if text.endswith("\n") else text + "\n")
+    """Print a result for people."""
+    sys.stdout.write(_ended(visible_lines(text)))
+
+
+def write_data(text: str) -> None:
+    """Print a result as it is, or with escapes where it goes to a terminal."""
+    stdout().write(_ended(text))
 
 
 def write_json(result: Any) -> None:  # noqa: ANN401 - whatever JSON can hold
-    """Print a result for programs."""
-    write(json.dumps(result, ensure_ascii=False, indent=2))
+    """Print a result for programs; what cannot be seen is written as JSON's own escapes."""
+    sys.stdout.write(_ended(json_escaped(json.dumps(result, ensure_ascii=False, indent=2))))
+
+
+def json_escaped(text: str) -> str:
+    """The same JSON without a character that a terminal obeys."""
+    return UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def _ended(text: str) -> str:
+    return text if text.endswith("\n") else text + "\n"

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table as RichTable
 
 from priory.cli.output import AsJson, say, show, write, write_json
 from priory.data.schema import Schema, check_person
+from priory.data.visible import visible
 from priory.errors import OptionError
 from priory.privacy.budget import Budget
 from priory.privacy.explain import explain as explained
@@ -16,8 +16,15 @@ from priory.privacy.ledger import ENTRY_KEYS, Ledger, Terms, describe
 from priory.queries.sensitivity import Relation
 
 Epsilon = Annotated[str | None, typer.Option(help="What may be spent; pure without --delta.")]
-Delta = Annotated[str | None, typer.Option(help="The chance, at most, that epsilon does not hold.")]
+Delta = Annotated[
+    str | None,
+    typer.Option(help="With epsilon: a person changes a probability p to at most e^epsilon * p + delta."),
+]
 Rho = Annotated[str | None, typer.Option(help="What may be spent in zCDP, instead of epsilon.")]
+CurrencyName = Annotated[
+    str | None,
+    typer.Option(help="With --delta, what the book adds up: zcdp, the default, or gaussian."),
+]
 RelationName = Annotated[str, typer.Option(help="Which tables are neighbours: add-remove or replace-one.")]
 Unit = Annotated[str | None, typer.Option(help="The column that names the person of a row; default: the schema's.")]
 MaxRows = Annotated[int, typer.Option(help="With --unit, how many rows of one person count.")]
@@ -44,6 +51,7 @@ def explain(
             "budget": str(words.budget),
             "epsilon": words.epsilon,
             "delta": words.delta,
+            "tail": words.tail,
             "beliefs": [{"before": belief.before, "after": belief.after} for belief in words.beliefs],
             "words": list(words.lines),
         }
@@ -59,6 +67,7 @@ def init(
     epsilon: Epsilon = None,
     delta: Delta = None,
     rho: Rho = None,
+    currency: CurrencyName = None,
     relation: RelationName = Relation.ADD_REMOVE.value,
     unit: Unit = None,
     max_rows: MaxRows = 1,
@@ -69,7 +78,7 @@ def init(
     unit = described.person if unit is None else unit
     if unit is not None:
         check_person(unit, described.columns)
-    total = Budget.of(epsilon=epsilon, delta=delta, rho=rho, relation=relation, max_rows=max_rows)
+    total = Budget.of(epsilon=epsilon, delta=delta, rho=rho, currency=currency, relation=relation, max_rows=max_rows)
     book = Ledger.create(path, Terms(dataset or described.name, described.dump(), total, unit))
     if as_json:
         write_json(describe(book))
@@ -91,18 +100,14 @@ def show_ledger(
         write_json(book)
         return
     for key in ("dataset", "unit", "relation", "total", "spent", "left"):
-        write(f"{key}: {book[key]}")
+        write(visible(f"{key}: {book[key]}"))
     if "spent_epsilon" in book:
         write(f"spent so far is ε = {book['spent_epsilon']} at δ = {book['delta']}")
-    table = RichTable(box=None, pad_edge=False)
-    for heading in ("#", "mechanism", "state", "asked", "charged", "opened (UTC)", "closed (UTC)"):
-        table.add_column(heading)
-    for entry in book["entries"]:
-        table.add_row(*(str(entry[key] or "") for key in ENTRY_KEYS))
-    show(table)
+    headings = ("#", "mechanism", "state", "asked", "charged", "opened (UTC)", "closed (UTC)")
+    show(headings, ([str(entry[key] or "") for key in ENTRY_KEYS] for entry in book["entries"]))
     for entry in book["entries"] if events else []:
         for event in entry["events"]:
-            write(f"{entry['number']}  {event['cost']}  {event['kind']}  {event['what']}")
+            write(visible(f"{entry['number']}  {event['cost']}  {event['kind']}  {event['what']}"))
 
 
 def check_output(path: Path) -> None:

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
 from priory.data.table import Table
+from priory.data.visible import visible
 from priory.privacy.progress import Progress as Tell
 from priory.privacy.progress import Step, silent
 
@@ -22,7 +23,12 @@ def shown(what: str, *, is_wanted: bool = True) -> Iterator[Tell]:
     if not is_wanted or not console.is_terminal:
         yield silent
         return
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(bar_width=20), TimeElapsedColumn())
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=20),
+        TimeElapsedColumn(),
+    )
     with Progress(*columns, console=console, transient=True) as bar:
         yield _Teller(bar, bar.add_task(what, total=None))
 
@@ -39,7 +45,7 @@ class _Teller:
         done = (step.number - 1) / step.of if step.of else step.share
         self._seen.append((time.monotonic(), done))
         left = time_left(self._seen)
-        words = f"{step}" + ("" if left is None else f", about {spoken(left)} left")
+        words = visible(f"{step}") + ("" if left is None else f", about {spoken(left)} left")
         self._bar.update(self._task, description=words, total=1.0, completed=done)
 
 
@@ -73,7 +79,11 @@ def counting(batches: Iterable[Table], wanted: int | None, what: str) -> Iterato
     if not console.is_terminal:
         yield from batches
         return
-    columns = (TextColumn("{task.completed:,} {task.description}"), BarColumn(bar_width=20), TimeElapsedColumn())
+    columns = (
+        TextColumn("{task.completed:,} {task.description}", markup=False),
+        BarColumn(bar_width=20),
+        TimeElapsedColumn(),
+    )
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task(what, total=wanted)
         for batch in batches:

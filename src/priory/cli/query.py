@@ -7,9 +7,10 @@ from typing import Annotated
 
 import typer
 
-from priory.cli.output import AsJson, say, write, write_json
+from priory.cli.output import AsJson, say, stdout, write, write_json
 from priory.data.streaming import plain_rows, write_csv
 from priory.data.table import Table
+from priory.data.visible import visible
 from priory.errors import OptionError
 from priory.release import Release
 
@@ -85,8 +86,8 @@ def _print(table: Table, limit: int | None, *, as_csv: bool, as_json: bool) -> N
     if is_terminal:
         write(shown.lines())
     else:
-        write_csv([shown], sys.stdout)
+        write_csv([shown], stdout())
     if len(shown) < len(table):
         say(f"{len(table) - len(shown):,} more rows; --limit {len(table)} shows them all.")
     for note in table.notes:
-        say(f"Note: {note}.")
+        say(f"Note: {visible(note)}.")

@@ -1,13 +1,12 @@
 """Sample: the verb for synthetic rows."""
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from priory.cli.output import AsJson, say, write_json
+from priory.cli.output import AsJson, json_escaped, say, stdout, write_json
 from priory.cli.privacy import check_output
 from priory.cli.progress import counting
 from priory.data.streaming import check_suffix, json_lines, write_batches, write_csv
@@ -50,7 +49,7 @@ def sample(
 
 def _print(batches: Iterator[Table], *, as_json: bool) -> None:
     if not as_json:
-        write_csv(batches, sys.stdout)
+        write_csv(batches, stdout())
         return
     for batch in batches:
-        sys.stdout.writelines(json_lines(batch))
+        stdout().writelines(map(json_escaped, json_lines(batch)))

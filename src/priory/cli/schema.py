@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from priory.cli.output import AsJson, say, write, write_json
+from priory.cli.output import AsJson, say, write, write_data, write_json
 from priory.data.public import check_public
 from priory.data.schema import Schema
 from priory.errors import OptionError
@@ -27,7 +27,7 @@ def init(
         if as_json:
             write_json({"schema": schema.dump()})
         else:
-            write(schema.dump())
+            write_data(schema.dump())
         return
     if output.exists():
         raise OptionError("--output", f"{output} exists; remove it or choose another name")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import secrets
 import shutil
 import tempfile
 import weakref
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,13 +16,14 @@ import numpy as np
 from priory.data.files import OpenTable, connect, container_errors, open_file, open_relation
 from priory.data.frames import position
 from priory.data.memory import MemorySource
-from priory.data.source import Source, checked_cliques
-from priory.data.sql import bounded, encoding, literal
+from priory.data.source import ROW_LIMIT, Source, checked_cliques
+from priory.data.spelling import FUNCTIONS
+from priory.data.sql import bounded, encoding, literal, person_cell
 from priory.errors import DataError, OptionError
 from priory.factor import Factor
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from duckdb import DuckDBPyConnection, DuckDBPyRelation
 
@@ -41,11 +44,13 @@ class DuckDBSource:
         domain: the attributes and their sizes.
         connection: the private database with the table.
         folder: where it may write; removed with the source.
+        row_limit: how many rows are declared.
     """
 
     domain: Domain
     connection: DuckDBPyConnection
     folder: str
+    row_limit: int = ROW_LIMIT
 
     def close(self) -> None:
         """Forget the records and remove the folder; also done when the source is no longer used."""
@@ -69,10 +74,15 @@ class DuckDBSource:
 
 
 def open_large(
-    data: str | Path | DuckDBPyRelation, schema: Schema, rule: PersonRule | None, *, memory: int = DEFAULT_MEMORY
+    data: str | Path | DuckDBPyRelation,
+    schema: Schema,
+    rule: PersonRule | None,
+    *,
+    memory: int = DEFAULT_MEMORY,
+    row_limit: int = ROW_LIMIT,
 ) -> Source:
     """A source over a file or a relation: in memory if its codes fit half of `memory` bytes, else in DuckDB."""
-    source = open_in_duckdb(data, schema, rule, memory=memory)
+    source = open_in_duckdb(data, schema, rule, memory=memory, row_limit=row_limit)
     if _bytes_of_codes(source.connection) * 2 > memory:
         return source
     try:
@@ -82,7 +92,12 @@ def open_large(
 
 
 def open_in_duckdb(
-    data: str | Path | DuckDBPyRelation, schema: Schema, rule: PersonRule | None, *, memory: int = DEFAULT_MEMORY
+    data: str | Path | DuckDBPyRelation,
+    schema: Schema,
+    rule: PersonRule | None,
+    *,
+    memory: int = DEFAULT_MEMORY,
+    row_limit: int = ROW_LIMIT,
 ) -> DuckDBSource:
     """A source over a file or a relation that stays in DuckDB, whatever its size."""
     if memory < LEAST_MEMORY:
@@ -95,7 +110,7 @@ def open_in_duckdb(
     except BaseException:
         _forget(connection, folder)
         raise
-    source = DuckDBSource(schema.domain, connection, folder)
+    source = DuckDBSource(schema.domain, connection, folder, row_limit)
     weakref.finalize(source, _forget, connection, folder)
     return source
 
@@ -118,15 +133,16 @@ def _make_codes(
         found = open_file(connection, data, wanted)
         query = _query(found, schema, rule, wanted)
         with container_errors(data):
-            connection.execute(f"CREATE TABLE codes AS {query}")
+            _keep_codes(connection, query, found, schema, rule)
         return
     # A relation lives in its owner's database, where we leave nothing: its codes come over in a file of our own.
-    view, file = "priory_rows", literal(str(folder / "codes.parquet"))
-    query = _query(open_relation(data, view), schema, rule, wanted)
+    view, file = f"priory_{secrets.token_hex(8)}", folder / "codes.parquet"
+    found = open_relation(data, view)
+    query = _query(found, schema, rule, wanted)
     with container_errors("the relation"):
-        data.query(view, f"COPY ({query}) TO {file} (FORMAT parquet)")
-        connection.execute(f"CREATE TABLE codes AS FROM read_parquet({file})")
-    (folder / "codes.parquet").unlink()
+        data.query(view, f"COPY ({query}) TO {literal(str(file))} (FORMAT parquet)")
+        _keep_codes(connection, f"FROM read_parquet({literal(str(file))})", found, schema, rule)
+    file.unlink()
 
 
 def _query(found: OpenTable, schema: Schema, rule: PersonRule | None, wanted: Sequence[str]) -> str:
@@ -136,10 +152,36 @@ def _query(found: OpenTable, schema: Schema, rule: PersonRule | None, wanted: Se
         raise DataError("its first line does not name this column, nor most others; is it a header?", column=missing[0])
     for name in missing:
         position(list(found.cells), name)
-    query = encoding(schema.modelled, found.cells, found.table, rule.column if rule else None)
+    return encoding(schema.modelled, found.cells, found.table, rule.column if rule else None)
+
+
+def _keep_codes(
+    connection: DuckDBPyConnection, query: str, found: OpenTable, schema: Schema, rule: PersonRule | None
+) -> None:
+    """Store what `query` gives, in our own database; with a rule, the records of each person that count."""
     if rule is None:
-        return query
-    return bounded(query, [f"c{i}" for i in range(len(schema.modelled))], rule.max_rows, rule.key)
+        connection.execute(f"CREATE TABLE codes AS {query}")
+        return
+    names = [f"c{i}" for i in range(len(schema.modelled))]
+    with spelling(connection, person_cell(found.cells[rule.column])[0]) as spell:
+        spelled = f"SELECT {', '.join(names)}, {spell}(person) AS person FROM ({query})"
+        table = f"CREATE TABLE codes AS {bounded(spelled, names, rule.max_rows)}"
+        connection.execute(table, {"key": rule.key.hex()})
+
+
+@contextmanager
+def spelling(connection: DuckDBPyConnection, kind: str) -> Iterator[str]:
+    """The name of a function in `connection` that spells persons whose cells are of this kind; it never fails."""
+    from duckdb.func import FunctionNullHandling
+
+    sql_type, spell = FUNCTIONS[kind]
+    # By default DuckDB raises where a function gives nobody for somebody's cell.
+    special = FunctionNullHandling.SPECIAL
+    connection.create_function("person_text", spell, [sql_type], "VARCHAR", null_handling=special)
+    try:
+        yield "person_text"
+    finally:
+        connection.remove_function("person_text")
 
 
 def _bytes_of_codes(connection: DuckDBPyConnection) -> int:
@@ -157,4 +199,4 @@ def _records(connection: DuckDBPyConnection) -> int:
 def _in_memory(source: DuckDBSource) -> MemorySource:
     arrays = source.connection.execute("FROM codes").fetchnumpy()
     codes = tuple(np.ascontiguousarray(arrays[f"c{i}"]) for i in range(len(source.domain)))
-    return MemorySource(source.domain, codes, _records(source.connection))
+    return MemorySource(source.domain, codes, _records(source.connection), source.row_limit)

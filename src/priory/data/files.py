@@ -29,9 +29,15 @@ CSV_SUFFIXES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 PARQUET_SUFFIXES = (".parquet", ".pq")
 # More than any header of ours; a table with more names than fit here is not one that people edit a schema for.
 HEADER_BYTES = 2**22
+# What DuckDB makes of a person's Ctrl-C, in a query and in a function of ours within one.
+INTERRUPTIONS = (
+    "Query interrupted",
+    "Invalid Input Error: Python exception occurred while executing the UDF: KeyboardInterrupt",
+)
 REASONS = {
     "utf-8": "it is not UTF-8 text; save it again as UTF-8",
     "unicode": "it is not UTF-8 text; save it again as UTF-8",
+    "not valid UTF8": "a text in it is not UTF-8; write it again with valid texts",
     "Expected Number of Columns": "a line has more or fewer cells than the header",
     "unterminated quote": "a quote is opened and not closed",
     "state machine": "its quotes or line ends are irregular; save it again as plain CSV with one kind of line end",
@@ -100,8 +106,12 @@ def container_errors(what: object) -> Iterator[None]:
 
     try:
         yield
-    except duckdb.Error as error:
+    except (duckdb.Error, RuntimeError) as error:
         message = str(error)
+        if message.startswith(INTERRUPTIONS):
+            raise KeyboardInterrupt from None
+        if not isinstance(error, duckdb.Error):
+            raise
         reason = next((why for sign, why in REASONS.items() if sign in message), "it cannot be read as a table")
         line = re.search(r"on Line: (\d+)", message)
         raise DataError(f"{what}{f', line {line[1]}' if line else ''}: {reason}") from None

@@ -185,7 +185,8 @@ def _arrow_plain(column: Any) -> Any:  # noqa: ANN401 - pyarrow is optional
     import pyarrow.compute as pc
 
     kind = column.type
-    if isinstance(kind, pa.BaseExtensionType):
+    # What a UUID stores are sixteen bytes, which are no text.
+    if isinstance(kind, pa.BaseExtensionType) and kind.extension_name != "arrow.uuid":
         return _arrow_plain(pa.chunked_array([chunk.storage for chunk in column.chunks], kind.storage_type))
     if pa.types.is_run_end_encoded(kind):
         return _arrow_plain(pa.chunked_array([pc.run_end_decode(chunk) for chunk in column.chunks], kind.value_type))

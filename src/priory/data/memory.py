@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priory.data.codec import Codes
-from priory.data.source import checked_cliques
+from priory.data.source import ROW_LIMIT, checked_cliques
 from priory.domain import Clique, Domain
 from priory.factor import Factor
 
@@ -27,11 +27,13 @@ class MemorySource:
         domain: the attributes and their sizes.
         codes: the codes of each attribute, all of one length, in the order of the domain.
         records: how many there are. Secret under add-remove: only the curator may ask.
+        row_limit: how many rows are declared.
     """
 
     domain: Domain
     codes: tuple[Codes, ...]
     records: int
+    row_limit: int = ROW_LIMIT
 
     def __repr__(self) -> str:
         return f"MemorySource({len(self.domain)} attributes)"

@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import cast
 
 from priory.data.columns import Unmodelled
-from priory.data.persons import PersonRule, kept_records, person_texts
+from priory.data.persons import PersonRule, kept_records
 from priory.data.schema import Schema
-from priory.data.source import Source
+from priory.data.source import Source, checked_row_limit
 from priory.domain import Domain
 from priory.errors import OptionError
 
@@ -19,6 +19,7 @@ def open_source(
     max_rows: int = 1,
     key: bytes | None = None,
     memory: int | None = None,
+    row_limit: int | None = None,
 ) -> Source:
     """Make a source of a path, a frame (pandas, polars, pyarrow, …), a DuckDB relation, or a source.
 
@@ -29,6 +30,8 @@ def open_source(
         max_rows: with `unit`, how many records of one person count.
         key: with `unit`, 32 secret bytes that decide which ones.
         memory: how many bytes a file or relation may take; beyond that it stays in a temporary folder.
+        row_limit: how many rows may count at most, as is publicly known; 2^32 by default. Where there are more,
+            answers are cut off. A source declares its own.
 
     Raises:
         OptionError: an argument cannot be what it is.
@@ -36,13 +39,18 @@ def open_source(
     """
     # Of a data frame, `domain` may be a column.
     if hasattr(data, "count") and isinstance(getattr(data, "domain", None), Domain):
+        checked_row_limit(getattr(data, "row_limit", None))
+        if row_limit is not None:
+            raise OptionError("row_limit", "a source declares its own; leave it out")
         return cast(Source, data)
+    row_limit = checked_row_limit(row_limit)
     rule = _person_rule(schema, unit, max_rows, key)
     if isinstance(data, str | Path) or type(data).__name__ == "DuckDBPyRelation":
         from priory.data.duckdb import DEFAULT_MEMORY, open_large
 
-        return open_large(data, schema, rule, memory=DEFAULT_MEMORY if memory is None else memory)  # type: ignore[arg-type]
-    return _open_frame(data, schema, rule)
+        memory = DEFAULT_MEMORY if memory is None else memory
+        return open_large(data, schema, rule, memory=memory, row_limit=row_limit)  # type: ignore[arg-type]
+    return _open_frame(data, schema, rule, row_limit)
 
 
 def _person_rule(schema: Schema, unit: str | None, max_rows: int, key: bytes | None) -> PersonRule | None:
@@ -59,10 +67,11 @@ def _person_rule(schema: Schema, unit: str | None, max_rows: int, key: bytes | N
     return PersonRule(unit, max_rows, key)
 
 
-def _open_frame(data: object, schema: Schema, rule: PersonRule | None) -> Source:
+def _open_frame(data: object, schema: Schema, rule: PersonRule | None, row_limit: int) -> Source:
     from priory.data.codec import encode
     from priory.data.frames import cells_of
     from priory.data.memory import MemorySource
+    from priory.data.spelling import person_texts
 
     wanted = [column.name for column in schema.modelled] + ([rule.column] if rule else [])
     cells = cells_of(data, wanted)
@@ -71,4 +80,4 @@ def _open_frame(data: object, schema: Schema, rule: PersonRule | None) -> Source
     if rule is not None:
         kept = kept_records(person_texts(cells[rule.column]), codes, rule.max_rows, rule.key)
         codes, records = tuple(column[kept] for column in codes), int(kept.sum())
-    return MemorySource(schema.domain, codes, records)
+    return MemorySource(schema.domain, codes, records, row_limit)

@@ -12,9 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from priory.data.cells import Cells, is_null
 from priory.data.codec import Codes
-from priory.data.declared import MOST_WHOLE
 
 
 @dataclass(frozen=True)
@@ -36,26 +34,6 @@ def record_hash(key: bytes, person: str, codes: Sequence[int], copy: int) -> str
     """Where the `copy`-th record of `person` with these codes stands in line."""
     text = "\x1f".join([key.hex(), person, ",".join(str(code) for code in codes), str(copy)])
     return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
-
-
-def person_texts(cells: Cells) -> list[str | None]:
-    """The text that stands for the person of each record, spelled alike in every kind of table; None is nobody."""
-    values = cells.values if cells.index is None else cells.values[cells.index]
-    null = np.zeros(len(cells), dtype=np.bool_) if cells.null is None else cells.null
-    return [None if gone else _person_text(value) for value, gone in zip(values.tolist(), null, strict=True)]
-
-
-def _person_text(cell: object) -> str | None:
-    try:
-        if is_null(cell):
-            return None
-        if isinstance(cell, bool | np.bool_):
-            return "true" if cell else "false"
-        if isinstance(cell, float | np.floating) and abs(float(cell)) <= MOST_WHOLE and float(cell).is_integer():
-            return str(int(cell))
-        return str(cell)
-    except Exception:  # noqa: BLE001 - a cell's own code may raise anything, and who cannot be spelled is nobody
-        return None
 
 
 def kept_records(persons: Sequence[str | None], codes: Sequence[Codes], max_rows: int, key: bytes) -> NDArray[np.bool_]:

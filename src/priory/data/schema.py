@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from priory.data.columns import Boolean, Category, Column, ModelledColumn, Unmodelled
 from priory.data.constraints import Constraint, PublicValue, check, one_of
 from priory.data.table import html_facts, html_table, text_table
+from priory.data.visible import visible
 from priory.data.writing import written_whole
 from priory.data.yaml_reader import suggestion
 from priory.domain import Clique, Domain
@@ -194,10 +195,10 @@ class Schema:
 
     def __str__(self) -> str:
         header, rows = self._rows()
-        lines = [f"{self.name}: {len(self.columns)} columns, {len(self.modelled)} modelled"]
-        lines += [f"person: {self.person}"] if self.person is not None else []
+        lines = [f"{visible(self.name)}: {len(self.columns)} columns, {len(self.modelled)} modelled"]
+        lines += [f"person: {visible(self.person)}"] if self.person is not None else []
         lines += [text_table(header, rows, right=[False, False, True, False, False, False])]
-        lines += [f"groups by {', '.join(group.by)}" for group in self.groups]
+        lines += [visible(f"groups by {', '.join(group.by)}") for group in self.groups]
         return "\n".join([*lines, *([f"{len(self.constraints)} constraints"] if self.constraints else [])])
 
     def _repr_html_(self) -> str:

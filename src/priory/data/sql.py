@@ -59,8 +59,8 @@ def encoding(
 ) -> str:
     """The query that turns `table` into codes, named c0, c1, … in the order of `columns`.
 
-    It is total: no cell makes it fail or gives a null code. With `person`, it also gives a text column of that name
-    after the codes: who the record is about, null where nobody knows.
+    It is total: no cell makes it fail or gives a null code. With `person`, it also gives a column of that name after
+    the codes: that column's cell, as `person_cell` has it.
     """
     values, codes = [], []
     for i, column in enumerate(columns):
@@ -70,32 +70,42 @@ def encoding(
         code = f"CASE WHEN m{i} THEN {column.missing_code} ELSE {place} END"
         codes.append(f"CAST({code} AS {code_type(column.size)}) AS c{i}")
     if person is not None:
-        values.append(f"{_person_text(cells[person])} AS person")
+        values.append(f"{person_cell(cells[person])[1]} AS person")
         codes.append("person")
     return f"SELECT {', '.join(codes)} FROM (SELECT {', '.join(values)} FROM {table})"
 
 
-def bounded(query: str, names: Sequence[str], max_rows: int, key: bytes) -> str:
-    """Keep the `max_rows` records of each person that come first by `priory.data.persons.record_hash`."""
+def bounded(query: str, names: Sequence[str], max_rows: int) -> str:
+    """Keep the `max_rows` records of each person that come first by `priory.data.persons.record_hash`.
+
+    The key is the query's parameter, written in hexadecimal, so that it stands in no text that a database may log.
+    """
     codes = " || ',' || ".join(f"CAST({name} AS VARCHAR)" for name in names)
-    text = f"{literal(key.hex())} || chr(31) || person || chr(31) || {codes} || chr(31) || CAST(copy AS VARCHAR)"
+    text = f"CAST($key AS VARCHAR) || chr(31) || person || chr(31) || {codes} || chr(31) || CAST(copy AS VARCHAR)"
     rows = ", ".join(["person", *names])
     copies = f"SELECT *, row_number() OVER (PARTITION BY {rows}) AS copy FROM ({query}) WHERE person IS NOT NULL"
     order = f"row_number() OVER (PARTITION BY person ORDER BY sha256({text})) <= {int(max_rows)}"
     return f"SELECT {', '.join(names)} FROM ({copies}) QUALIFY {order}"
 
 
+def person_cell(cell: Cell) -> tuple[str, str]:
+    """Which of `priory.data.spelling.FUNCTIONS` spells a person of this column, and the SQL that gives it the cell."""
+    raw, family = cell.expression, cell.family
+    if family == "float":
+        return "float", f"CAST({raw} AS DOUBLE)"
+    if cell.sql_type == "BLOB":
+        return "bytes", raw
+    if cell.sql_type == "TIMESTAMP_NS":
+        return "nanoseconds", f"CASE WHEN isfinite({raw}) THEN epoch_ns({raw}) END"
+    if family in {"date", "timestamp"}:
+        moment = raw if cell.sql_type.endswith("ZONE") else f"TRY_CAST({raw} AS TIMESTAMP)"
+        return "microseconds", f"CASE WHEN isfinite({moment}) THEN epoch_us({moment}) END"
+    return "text", f"TRY_CAST({raw} AS VARCHAR)"
+
+
 def code_type(size: int) -> str:
     """The smallest unsigned type that holds the codes of `size` places."""
     return "UTINYINT" if size <= 2**8 else "USMALLINT" if size <= 2**16 else "UINTEGER"
-
-
-def _person_text(cell: Cell) -> str:
-    """The text that stands for a person: whole numbers are spelled alike in every kind of file."""
-    raw = cell.expression
-    if cell.family == "float":
-        return f"CASE WHEN isnan({raw}) THEN NULL ELSE coalesce({_whole_text(raw)}, {_text(raw)}) END"
-    return _text(raw)
 
 
 def _is_missing(column: ModelledColumn, cell: Cell) -> str:

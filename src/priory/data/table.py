@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from priory.data.cells import Cells
 from priory.data.files import connect, container_errors
 from priory.data.sql import identifier, literal
+from priory.data.visible import visible
 from priory.data.writing import written_whole
 from priory.errors import DataError, MissingExtra
 
@@ -159,7 +160,7 @@ class Table:
     def __str__(self) -> str:
         lines = self.head().lines()
         size = f"({len(self):,} rows, {len(self.columns)} columns)"
-        return "\n".join([lines, size, *(f"Note: {note}." for note in self.notes)])
+        return "\n".join([lines, size, *(f"Note: {visible(note)}." for note in self.notes)])
 
     def _repr_html_(self) -> str:
         shown = self.head()
@@ -178,6 +179,7 @@ def text_table(header: Sequence[str], rows: Sequence[Sequence[str]], right: Sequ
     yy   9
     """
     right = right or [False] * len(header)
+    header, rows = [visible(text) for text in header], [[visible(text) for text in row] for row in rows]
     columns = list(zip(header, *rows, strict=True))
     widths = [max(len(text) for text in column) for column in columns]
     ruled = [header, ["─" * width for width in widths], *rows]

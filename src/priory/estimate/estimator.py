@@ -100,8 +100,8 @@ def _unmoved() -> Diagnostics:
 
 def _notes(measurements: Sequence[Measurement]) -> tuple[str, ...]:
     notes = []
-    if any(m.noise is not None and m.noise.kind != "gaussian" for m in measurements):
+    if any(m.noise is not None and m.noise.family != "gaussian" for m in measurements):
         notes.append("Some noise is not Gaussian: its error is estimated as if it were, with the same variance.")
-    if any(np.min(m.stddev) < _FINE for m in measurements):
+    if any(np.min(m.stddev) < _FINE * (1.0 if m.noise is None else float(m.noise.step)) for m in measurements):
         notes.append("Some noise is under two lattice units: its error is estimated as if it were continuous.")
     return tuple(notes)

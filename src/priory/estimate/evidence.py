@@ -29,7 +29,7 @@ class Evidence:
         queries: what was asked, in order.
         values: y, one query after the other.
         stddevs: the standard deviation of the noise on each answer.
-        kinds: the kind of noise of each query, "gaussian" where it is not known.
+        kinds: the family of each query's noise, "gaussian" where it is not known.
     """
 
     layout: Layout
@@ -62,7 +62,7 @@ class Evidence:
             queries,
             joined([np.asarray(m.values, dtype=np.float64) for m in measurements]),
             joined([np.broadcast_to(np.asarray(m.stddev, dtype=np.float64), m.query.shape) for m in measurements]),
-            tuple("gaussian" if m.noise is None else m.noise.kind for m in measurements),
+            tuple("gaussian" if m.noise is None else m.noise.family for m in measurements),
         )
 
     @property

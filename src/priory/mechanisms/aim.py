@@ -64,6 +64,11 @@ class AIM:
             name="aim-textbook",
         )
 
+    @property
+    def choice_share(self) -> Fraction:
+        """The part of the budget that private choices cost, at most."""
+        return exact("choosing", self.choosing) * (1 - self.one_ways.first)
+
     def run(self, curator: Curator, budget: Budget) -> Release:
         """Spend `budget`, a round at a time."""
         domain = curator.domain
@@ -81,7 +86,7 @@ class AIM:
             curator.tell(number)
             most = self.model_cells * float(1 - left / budget.amount)
             found, moved = self._round(curator, budget.worth(share), found, candidates, most)
-            # Half the noise costs twice a pure ε and four times a ρ.
+            # Half the noise costs twice a pure ε and four times a ρ or μ².
             share *= 1 if moved else 2 if budget.is_pure else 4
         return found.released(curator, self.name)
 

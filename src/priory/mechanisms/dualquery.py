@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from priory.mechanisms.game import SECTION, Round, answers, encoded, records_mod
 from priory.mechanisms.total import counted
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
+from priory.privacy.prices import bounded_range_within, price_of_bounded_range
 from priory.privacy.scores import Payoff, Pick
 from priory.queries.workload import Workload
 from priory.release import Release
@@ -44,6 +46,11 @@ class DualQuery:
     most_rounds: int = 200
     seed: int = 0
 
+    @property
+    def choice_share(self) -> Fraction:
+        """The part of the budget that private choices cost, at most."""
+        return Fraction(1)
+
     def run(self, curator: Curator, budget: Budget) -> Release:
         """Play the game."""
         workload = self._checked(curator.domain)
@@ -53,7 +60,7 @@ class DualQuery:
         played = [np.zeros(query.shape) for query in workload]
         game = [_round(workload, curator.domain, self._first(rng), 0.0, rng)]
         # The payoff of round t + 1 is t times as sensitive as that of one: these shares keep η the same.
-        shares = count.rest.split([t if budget.is_pure else t * t for t in range(1, rounds)])
+        shares = count.rest.split([self._price(t, count.rest, count.total) for t in range(1, rounds)])
         for t, share in enumerate(shares, start=1):
             played = [s + answers(q, game[-1].row, curator.domain) for q, s in zip(workload, played, strict=True)]
             picks = curator.choose(
@@ -79,16 +86,19 @@ class DualQuery:
         return self.workload.checked(domain)
 
     def _affordable(self, budget: Budget, total: float) -> int:
-        """The largest T whose cost at η is within the budget: Σ_{t<T} s·ε_t, or s·ε_t²/8, with ε_t = 2ηt·m/n."""
-        unit = 2 * self.learning_rate * budget.max_rows / total
-        step = self.samples * (unit if budget.is_pure else unit**2 / 8)
-        spent, rounds = 0.0, 1
+        """The largest T whose cost at η is within the budget."""
+        spent, rounds = Fraction(0), 1
         while rounds < self._most_rounds():
-            spent += step * (rounds if budget.is_pure else rounds**2)
+            spent += self._price(rounds, budget, total)
             if spent > budget.amount:
                 break
             rounds += 1
         return max(2, rounds)
+
+    def _price(self, rounds: int, budget: Budget, total: float) -> Fraction:
+        """What the samples of the round after so many cost at η: s times the price of ε_t = 2ηt·m/n."""
+        epsilon = Fraction(2 * self.learning_rate * rounds * budget.max_rows / total)
+        return self.samples * price_of_bounded_range(epsilon, budget.currency)
 
     def _most_rounds(self) -> int:
         """How many rounds there may be: what follows from the workload is public."""
@@ -97,9 +107,9 @@ class DualQuery:
         return max(2, min(self.most_rounds, MOST_SCORES // (2 * self.workload.rows)))
 
     def _sharpness(self, share: Budget, rounds: int) -> float:
-        """1/scale in counts: one person moves the payoff by rounds·max_rows."""
-        each = float(share.amount) / self.samples
-        return (each / 2 if share.is_pure else (2 * each) ** 0.5) / (rounds * share.max_rows)
+        """1/scale in counts, which is ε/2Δ: one person moves the payoff by Δ = rounds·max_rows."""
+        epsilon = bounded_range_within(share.amount / self.samples, share.currency)
+        return float(epsilon) / (2 * rounds * share.max_rows)
 
     def _first(self, rng: np.random.Generator) -> tuple[Pick, ...]:
         query = rng.choice(

@@ -8,16 +8,17 @@ from typing import cast
 from priory.data.opening import open_source
 from priory.data.public import public_codes
 from priory.data.schema import Schema
-from priory.data.source import Source
+from priory.data.source import Source, checked_row_limit
 from priory.errors import BudgetError, DomainError, OptionError, PrioryError
+from priory.mechanisms.currency import budget_for
 from priory.mechanisms.prior_update import PriorUpdate
 from priory.mechanisms.registry import Mechanism, Registered, chosen
 from priory.model.bases import PublicRows
-from priory.privacy.budget import Budget, Number
+from priory.privacy.budget import Number
 from priory.privacy.curator import Curator
 from priory.privacy.ledger import Ledger, Reservation
 from priory.privacy.progress import Progress, silent
-from priory.privacy.randomness import Randomness
+from priory.privacy.randomness import Randomness, source_of
 from priory.queries.sensitivity import Relation
 from priory.queries.workload import Workload
 from priory.release import Release
@@ -39,8 +40,9 @@ def fit(
     relation: str | Relation | None = None,
     unit: str | None = None,
     max_rows: int | None = None,
+    row_limit: int | None = None,
     progress: Progress = silent,
-    randomness: Randomness | None = None,
+    randomness: Randomness | str | None = None,
 ) -> Release:
     """Make a release of private data.
 
@@ -64,14 +66,18 @@ def fit(
         unit: the column that says which person a row is about; unless told, the ledger's, or without one the schema's.
             Where neither names a person, rows are protected, and the statement says so.
         max_rows: with `unit`, how many rows of one person count; the ledger's unless told, 1 without one.
+        row_limit: how many rows the table may have at most, as is publicly known; 2^32 by default. Answers have room
+            for as many, and are cut off where there are more. A source declares its own.
         progress: called with a `Step` as each round of the mechanism begins.
-        randomness: for tests only: anything but the operating system's stamps the release NOT PRIVATE.
+        randomness: who draws the noise: "priory", the default, or "opendp", which needs the extra `priory[opendp]` and
+            has no rounded Gaussian noise. Anything else is for tests and stamps the release NOT PRIVATE.
 
     Raises:
         BudgetError: it costs more than is left. Nothing was looked at.
         LedgerError: the book cannot be used. Nothing was spent.
         DataError: the public table does not fit the schema, or has no rows. Nothing was spent.
     """
+    source_of_noise = source_of(randomness)
     schema = schema if isinstance(schema, Schema) else Schema.load(schema)
     usual = "prior-update" if by is not None and mechanism is None else mechanism
     entry = chosen(usual, has_public=public is not None)
@@ -89,7 +95,10 @@ def fit(
         max_rows = terms.total.max_rows if max_rows is None else max_rows
     elif unit is None:
         unit = schema.person
-    budget = Budget.of(
+    budget = budget_for(
+        recipe,
+        book,
+        source_of_noise,
         epsilon=epsilon,
         delta=delta,
         rho=rho,
@@ -104,13 +113,16 @@ def fit(
     book.check(schema=text, person=unit)
     if unit is not None:
         schema.column(unit)
+    checked_row_limit(row_limit)
     reservation = book.reserve(budget, entry.name)
     try:
         with reservation:
-            source = open_source(data, schema, unit=unit, max_rows=budget.max_rows, key=book.secret)
+            source = open_source(
+                data, schema, unit=unit, max_rows=budget.max_rows, key=book.secret, row_limit=row_limit
+            )
             _check_domain(source, schema)
             known = schema.impossible()
-            curator = Curator(reservation, source, randomness=randomness, progress=progress, impossible=known)
+            curator = Curator(reservation, source, randomness=source_of_noise, progress=progress, impossible=known)
             release = recipe.run(curator, budget)
     except BaseException as error:
         error.add_note(_charged(book, reservation))

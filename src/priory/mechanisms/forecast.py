@@ -23,7 +23,7 @@ from priory.mechanisms.fit import fit
 from priory.mechanisms.registry import Mechanism, chosen
 from priory.model.bases import PublicRows
 from priory.model.model import Model
-from priory.privacy.budget import Budget
+from priory.privacy.budget import Budget, Currency
 from priory.release import Release
 from priory.release.estimated import possible, uniform
 
@@ -126,6 +126,8 @@ def forecast(
     Raises:
         OptionError: there are no rows, runs or budgets, or the mechanism has no use for public data.
     """
+    if any(budget.currency is Currency.GAUSSIAN and budget.epsilon is None for budget in budgets):
+        raise OptionError("budgets", "a fit is asked for epsilon, epsilon and delta, or rho")
     if rows < 1 or runs < 1 or not budgets:
         raise OptionError("rows" if rows < 1 else "runs" if runs < 1 else "epsilon", "at least one is needed")
     entry = chosen(mechanism, has_public=public is not None)
@@ -147,6 +149,10 @@ class _Repeated:
     @property
     def domain(self) -> Domain:
         return self.inner.domain
+
+    @property
+    def row_limit(self) -> int:
+        return self.inner.row_limit
 
     def count(self, cliques: Sequence[Clique]) -> list[Factor]:
         return [Factor(found.domain, found.values * self.times) for found in self.inner.count(cliques)]
@@ -199,7 +205,7 @@ def _rehearsed(source: _Repeated, schema: Schema, recipe: Mechanism, budget: Bud
             found[clique].append(total_variation(release.model.project(clique).values, truth[clique].values))
     means = {clique: float(np.mean(errors)) for clique, errors in found.items()}
     return Rehearsal(
-        budget,
+        release.statement.budget,
         seconds / runs,
         memory,
         {clique[0]: error for clique, error in means.items() if len(clique) == 1},
@@ -208,9 +214,9 @@ def _rehearsed(source: _Repeated, schema: Schema, recipe: Mechanism, budget: Bud
 
 
 def _fitted(source: _Repeated, schema: Schema, recipe: Mechanism, budget: Budget) -> Release:
-    options = {"epsilon": budget.epsilon or budget.amount, "delta": budget.delta}
-    if budget.currency.value == "zcdp":
-        options = {"rho": budget.amount}
+    options = {"epsilon": budget.epsilon, "delta": budget.delta}
+    if budget.epsilon is None:
+        options = {"epsilon" if budget.is_pure else "rho": budget.amount}
     return fit(source, schema, mechanism=recipe, relation=budget.relation, **options)  # type: ignore[arg-type]
 
 

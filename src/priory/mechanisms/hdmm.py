@@ -1,6 +1,7 @@
 """HDMM: ask the queries that answer a workload with the least noise, then answer it from them."""
 
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Literal
 
@@ -42,6 +43,11 @@ class HDMM:
 
     workload: Workload
     kind: Kind = "best"
+
+    @property
+    def choice_share(self) -> Fraction:
+        """The part of the budget that private choices cost, at most."""
+        return Fraction(0)
 
     def run(self, curator: Curator, budget: Budget) -> Release:
         """Measure the strategy."""

@@ -1,6 +1,7 @@
 """Independent: every one-way marginal, and nothing else."""
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 from priory.measure import measure
 from priory.privacy.budget import Budget
@@ -12,6 +13,11 @@ from priory.release import Release
 @dataclass(frozen=True, kw_only=True)
 class Independent:
     """All one-way marginals at equal shares of the budget; a model of them treats attributes as independent."""
+
+    @property
+    def choice_share(self) -> Fraction:
+        """The part of the budget that private choices cost, at most."""
+        return Fraction(0)
 
     def run(self, curator: Curator, budget: Budget) -> Release:
         """Measure each attribute by itself."""

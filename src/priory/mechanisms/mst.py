@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from priory.measure import measure
 from priory.mechanisms.fitted import Fitted, prior
 from priory.mechanisms.merging import merged_query, rare_together
 from priory.model.bases import PublicRows
-from priory.privacy.budget import Budget, Number
+from priory.privacy.budget import Budget, Number, exact
 from priory.privacy.curator import Curator
 from priory.privacy.scores import L1Error
 from priory.queries.parts import Part
@@ -40,6 +41,11 @@ class MST:
     public: PublicRows | None = None
     shares: tuple[Number, Number, Number] = (1, 1, 1)
     most_cells: int = MOST_CELLS
+
+    @property
+    def choice_share(self) -> Fraction:
+        """The part of the budget that private choices cost, at most."""
+        return exact("shares", self.shares[1]) / sum(exact("shares", share) for share in self.shares)
 
     def run(self, curator: Curator, budget: Budget) -> Release:
         """Measure attributes, choose a tree, measure it."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import ClassVar, Protocol
 
 import numpy as np
@@ -56,6 +57,11 @@ class MWEM:
     workload: Workload
     update: Update
     rounds: int | None = None
+
+    @property
+    def choice_share(self) -> Fraction:
+        """The part of the budget that private choices cost, at most."""
+        return Fraction(1, 2)
 
     def run(self, curator: Curator, budget: Budget) -> Release:
         """Pick and measure, a round at a time."""

@@ -14,4 +14,4 @@ GAUSSIAN, LAPLACE = math.sqrt(2 / math.pi), math.sqrt(1 / 2)
 def expected_noise(query: Query, share: Budget) -> float:
     """The L1 norm that the noise which `share` buys for `query` has on average."""
     noise = noise_within(share, sensitivity(query, share.relation, share.max_rows))
-    return (GAUSSIAN if noise.kind == "gaussian" else LAPLACE) * noise.stddev * query.rows
+    return (GAUSSIAN if noise.family == "gaussian" else LAPLACE) * noise.stddev * query.rows

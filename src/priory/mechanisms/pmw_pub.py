@@ -60,6 +60,11 @@ class PMWPub:
     unsupported: bool = False
     seed: int = 0
 
+    @property
+    def choice_share(self) -> Fraction:
+        """The part of the budget that private choices cost, at most."""
+        return Fraction(self.shares[0], sum(self.shares))
+
     def run(self, curator: Curator, budget: Budget) -> Release:
         """Spend at most `budget`: no more than the first round where that finds nothing to improve."""
         weights = self.start(curator.domain)

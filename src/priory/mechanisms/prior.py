@@ -2,6 +2,7 @@
 
 import warnings
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 import numpy as np
 
@@ -51,6 +52,11 @@ class Prior:
     outside: float = 0.01
     most_cells: int = 20_000
     seed: int = 0
+
+    @property
+    def choice_share(self) -> Fraction:
+        """The part of the budget that private choices cost, at most."""
+        return Fraction(0)
 
     def run(self, curator: Curator, budget: Budget) -> Release:
         """Spend `budget`."""

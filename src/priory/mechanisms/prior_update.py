@@ -59,6 +59,11 @@ class PriorUpdate:
     epochs: int = 10
     seed: int = 0
 
+    @property
+    def choice_share(self) -> Fraction:
+        """The part of the budget that private choices cost, at most."""
+        return Fraction(0)
+
     def run(self, curator: Curator, budget: Budget) -> Release:
         """Spend `budget` and draw, for each group of the last level, as many rows as it is thought to have."""
         found = self.levels(curator.domain)

@@ -45,6 +45,11 @@ class PrivBayes:
     candidates: int = 1000
     seed: int = 0
 
+    @property
+    def choice_share(self) -> Fraction:
+        """The part of the budget that private choices cost, at most."""
+        return Fraction(self.structure)
+
     def run(self, curator: Curator, budget: Budget) -> Release:
         """Pick a network, then measure its families."""
         if not self.usefulness > 0 or self.candidates < 1 or not 0 < self.structure < 1:

@@ -40,7 +40,7 @@ def epsilon_at(rho: Fraction, delta: Fraction) -> Fraction:
     with decimal.localcontext(_DIGITS):
         spent = _to_decimal(rho) * (1 + Decimal(a)) * (1 + _ALLOWANCE)
         value = spent + _exact_excess(Decimal(a), delta)
-    return max(Fraction(0), _round_up(Fraction(value)))
+    return max(Fraction(0), round_up(Fraction(value)))
 
 
 def rho_within(epsilon: Fraction, delta: Fraction) -> Fraction:
@@ -56,7 +56,7 @@ def rho_within(epsilon: Fraction, delta: Fraction) -> Fraction:
     with decimal.localcontext(_DIGITS):
         room = _to_decimal(epsilon) * (1 - _ALLOWANCE) - _exact_excess(Decimal(a), delta)
         proposed = room / (1 + Decimal(a)) * (1 - _ALLOWANCE)
-    return max(Fraction(0), _round_down(Fraction(proposed)))
+    return max(Fraction(0), round_down(Fraction(proposed)))
 
 
 def delta_at(rho: Fraction, epsilon: Fraction) -> Fraction:
@@ -68,7 +68,7 @@ def delta_at(rho: Fraction, epsilon: Fraction) -> Fraction:
     with decimal.localcontext(_DIGITS):
         exponent = a * ((1 + a) * _to_decimal(rho) - _to_decimal(epsilon)) - a.ln() - (1 + a) * (1 + 1 / a).ln()
         value = (exponent + (1 + abs(exponent)) * _ALLOWANCE).exp()
-    return min(Fraction(1), _round_up(Fraction(value)))
+    return min(Fraction(1), round_up(Fraction(value)))
 
 
 def _excess(a: float, log_delta: float) -> float:
@@ -100,15 +100,15 @@ def _to_decimal(value: Fraction) -> Decimal:
     return _DIGITS.divide(Decimal(value.numerator), Decimal(value.denominator))
 
 
-def _round_down(value: Fraction) -> Fraction:
+def round_down(value: Fraction) -> Fraction:
     """The nearest fraction not above `value` with 64 significant bits, so that sums stay short."""
     shift = _shift(value)
     return Fraction(math.floor(value * Fraction(2) ** shift)) / Fraction(2) ** shift
 
 
-def _round_up(value: Fraction) -> Fraction:
+def round_up(value: Fraction) -> Fraction:
     """The nearest fraction not below `value` with 64 significant bits."""
-    return -_round_down(-value)
+    return -round_down(-value)
 
 
 def _shift(value: Fraction) -> int:

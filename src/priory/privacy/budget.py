@@ -1,5 +1,6 @@
 """Budget: what may be spent, in which currency, and about whom."""
 
+import decimal
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -7,7 +8,8 @@ from enum import StrEnum
 from fractions import Fraction
 
 from priory.errors import OptionError
-from priory.privacy import accounting
+from priory.privacy.accounting import epsilon_at, rho_within
+from priory.privacy.gaussian import gaussian_epsilon, mu_squared_within
 from priory.queries.sensitivity import Relation
 
 Number = int | float | str | Decimal | Fraction
@@ -18,19 +20,24 @@ MOST_DIGITS = 1000
 
 
 class Currency(StrEnum):
-    """What costs are counted in.
+    """What costs are counted in: the number that adds up.
 
-    A pure budget adds up ε. The other two add up ρ (zCDP); an approximate one promises (ε, δ) for the sum.
+    A pure budget adds up ε, one in zCDP ρ, and one in Gaussian DP μ². The last two can promise (ε, δ) for the sum.
     """
 
     PURE = "pure"
     ZCDP = "zcdp"
-    APPROXIMATE = "approximate"
+    GAUSSIAN = "gaussian"
+
+    @classmethod
+    def of(cls, name: str) -> "Currency":
+        """The currency a file names; version 0.1 wrote "approximate" where ρ adds up and (ε, δ) is promised."""
+        return cls.ZCDP if name == "approximate" else cls(name)
 
     @property
     def letter(self) -> str:
         """The letter of the amounts that add up."""
-        return "ε" if self is Currency.PURE else "ρ"
+        return {"pure": "ε", "zcdp": "ρ", "gaussian": "μ²"}[self.value]
 
 
 @dataclass(frozen=True)
@@ -39,11 +46,13 @@ class Budget:
 
     Attributes:
         currency: what the amount is counted in.
-        amount: ε if pure, otherwise ρ; an exact fraction.
+        amount: ε, ρ or μ²; an exact fraction.
         relation: which tables are neighbours.
         max_rows: how many records one person may have.
-        epsilon: for an approximate budget, the ε it promises at `delta`.
+        epsilon: where (ε, δ) was asked for, the ε that the amount promises at `delta`.
         delta: see `epsilon`.
+        additive: δ′, the part of `delta` that is kept for steps with no finite cost in the currency, such as a
+            threshold. What remains of δ is what the amount is converted at.
     """
 
     currency: Currency
@@ -52,6 +61,7 @@ class Budget:
     max_rows: int = 1
     epsilon: Fraction | None = None
     delta: Fraction | None = None
+    additive: Fraction = Fraction(0)
 
     @classmethod
     def pure(cls, epsilon: Number, *, relation: str | Relation = Relation.ADD_REMOVE, max_rows: int = 1) -> "Budget":
@@ -68,21 +78,44 @@ class Budget:
         return cls._checked(Currency.ZCDP, positive("rho", rho), relation, max_rows)
 
     @classmethod
-    def approximate(
-        cls, epsilon: Number, delta: Number, *, relation: str | Relation = Relation.ADD_REMOVE, max_rows: int = 1
+    def gaussian(
+        cls, mu_squared: Number, *, relation: str | Relation = Relation.ADD_REMOVE, max_rows: int = 1
     ) -> "Budget":
-        """(ε, δ), held as the largest ρ whose bound is at most ε at δ.
+        """A μ² of Gaussian DP."""
+        return cls._checked(Currency.GAUSSIAN, positive("mu_squared", mu_squared), relation, max_rows)
+
+    @classmethod
+    def approximate(
+        cls,
+        epsilon: Number,
+        delta: Number,
+        currency: Currency = Currency.ZCDP,
+        *,
+        relation: str | Relation = Relation.ADD_REMOVE,
+        max_rows: int = 1,
+        additive: Number = 0,
+    ) -> "Budget":
+        """(ε, δ), held as the largest ρ whose bound is at most ε at δ, or as the largest μ² that gives (ε, δ).
+
+        What `additive` takes of δ, the amount is not converted at.
 
         >>> round(float(Budget.approximate(1, 1e-9).amount), 4)
         0.015
+        >>> round(float(Budget.approximate(1, 1e-9, Currency.GAUSSIAN).amount / 2), 4)
+        0.0166
         """
         e, d = positive("epsilon", epsilon), positive("delta", delta)
         if d >= 1:
             raise OptionError("delta", f"a probability below 1; got {delta}")
-        rho = accounting.rho_within(e, d)
-        if rho == 0:
+        if currency is Currency.PURE:
+            raise OptionError("currency", "a pure budget has no delta")
+        apart = exact("additive", additive)
+        if not 0 <= apart < d:
+            raise OptionError("additive", f"a part of delta, from 0 to below {delta}; got {additive}")
+        amount = rho_within(e, d - apart) if currency is Currency.ZCDP else mu_squared_within(e, d - apart)
+        if amount == 0:
             raise OptionError("epsilon", f"{epsilon} at delta {delta} leaves nothing that could be spent")
-        return replace(cls._checked(Currency.APPROXIMATE, rho, relation, max_rows), epsilon=e, delta=d)
+        return replace(cls._checked(currency, amount, relation, max_rows), epsilon=e, delta=d, additive=apart)
 
     @classmethod
     def of(
@@ -91,19 +124,33 @@ class Budget:
         epsilon: Number | None = None,
         delta: Number | None = None,
         rho: Number | None = None,
+        currency: str | Currency | None = None,
         relation: str | Relation = Relation.ADD_REMOVE,
         max_rows: int = 1,
     ) -> "Budget":
-        """The budget these options mean: `epsilon` alone is pure, with a positive `delta` approximate; or `rho`."""
+        """The budget these options mean: `epsilon` alone is pure; with a positive `delta` it is ρ, or μ²; or `rho`.
+
+        Args:
+            epsilon: ε.
+            delta: δ.
+            rho: ρ, instead of both.
+            currency: with a `delta`, "zcdp" (by default) or "gaussian"; otherwise what follows from the others.
+            relation: which tables are neighbours.
+            max_rows: how many records one person may have.
+        """
+        meant = "pure" if rho is None and (delta is None or exact("delta", delta) == 0) else "zcdp"
+        if currency not in (None, meant) and (delta is None or meant == "pure" or currency != "gaussian"):
+            raise OptionError("currency", f"{currency!r} does not fit the other options, which mean {meant!r}")
         if rho is not None:
             if epsilon is not None or delta is not None:
                 raise OptionError("rho", "give either rho or epsilon and delta, not both")
             return cls.zcdp(rho, relation=relation, max_rows=max_rows)
         if epsilon is None:
             raise OptionError("epsilon", "give epsilon (with or without delta) or rho")
-        if delta is None or exact("delta", delta) == 0:
+        if delta is None or meant == "pure":
             return cls.pure(epsilon, relation=relation, max_rows=max_rows)
-        return cls.approximate(epsilon, delta, relation=relation, max_rows=max_rows)
+        paid_in = Currency.GAUSSIAN if currency == "gaussian" else Currency.ZCDP
+        return cls.approximate(epsilon, delta, paid_in, relation=relation, max_rows=max_rows)
 
     @classmethod
     def _checked(cls, currency: Currency, amount: Fraction, relation: str | Relation, max_rows: int) -> "Budget":
@@ -115,6 +162,14 @@ class Budget:
     def is_pure(self) -> bool:
         """Whether amounts are ε."""
         return self.currency is Currency.PURE
+
+    def epsilon_at(self, delta: Fraction) -> Fraction:
+        """The ε that the amount promises at δ, rounded up; what is additive is taken off δ first.
+
+        Raises:
+            OptionError: δ is no more than what is additive.
+        """
+        return epsilon_of(self.currency, self.amount, delta - self.additive)
 
     def split(self, shares: Sequence[Number]) -> tuple["Budget", ...]:
         """Parts in proportion to `shares`, which add up to the whole exactly.
@@ -129,21 +184,37 @@ class Budget:
         return tuple(self.part(weight / whole) for weight in weights)
 
     def part(self, fraction: Number) -> "Budget":
-        """This fraction of it, in the currency that adds up: a part of an (ε, δ) promise is a ρ."""
+        """This fraction of it, in the same currency: a part of an (ε, δ) promise is a ρ or a μ²."""
         share = positive("fraction", fraction)
         if share > 1:
             raise OptionError("fraction", f"a part is at most the whole; got {share}")
         return self.worth(self.amount * share)
 
     def worth(self, amount: Fraction) -> "Budget":
-        """A budget of `amount` about the same persons, in the currency that adds up."""
-        currency = Currency.PURE if self.is_pure else Currency.ZCDP
-        return Budget(currency, amount, self.relation, self.max_rows)
+        """A budget of `amount` about the same persons, in the same currency."""
+        return Budget(self.currency, amount, self.relation, self.max_rows)
 
     def __str__(self) -> str:
         if self.epsilon is not None and self.delta is not None:
-            return f"ε = {short(self.epsilon)}, δ = {short(self.delta)} (ρ = {short(self.amount)})"
-        return f"{self.currency.letter} = {short(self.amount)}"
+            promised = f"ε = {rounded_up(self.epsilon)}, δ = {rounded_up(self.delta)}"
+            if self.additive:
+                promised += f", of which δ′ = {rounded_up(self.additive)} is additive"
+            return f"{promised} ({self.currency.letter} = {rounded_up(self.amount)})"
+        extra = f", δ′ = {rounded_up(self.additive)}" if self.additive else ""
+        return f"{self.currency.letter} = {rounded_up(self.amount)}{extra}"
+
+
+def epsilon_of(currency: Currency, amount: Fraction, delta: Fraction) -> Fraction:
+    """The smallest ε found at which `amount` gives (ε, δ); never below the exact one.
+
+    Raises:
+        OptionError: δ is not above 0 and the amount is not a pure ε.
+    """
+    if currency is Currency.PURE:
+        return amount
+    if delta <= 0:
+        raise OptionError("delta", "a number above 0 is needed")
+    return epsilon_at(amount, delta) if currency is Currency.ZCDP else gaussian_epsilon(amount, delta)
 
 
 def exact(name: str, value: Number) -> Fraction:
@@ -177,6 +248,21 @@ def positive(name: str, value: Number) -> Fraction:
     return number
 
 
-def short(value: Fraction) -> str:
-    """A few digits for people; the exact fraction is what is added up."""
-    return f"{float(value):.6g}"
+def rounded_up(value: Fraction) -> str:
+    """Six digits of what is promised or spent, for people: never less than it is.
+
+    >>> rounded_up(Fraction("1.0000049")), rounded_up(Fraction(1, 3))
+    ('1.00001', '0.333334')
+    """
+    return _digits(value, decimal.ROUND_CEILING)
+
+
+def rounded_down(value: Fraction) -> str:
+    """Six digits of what is left, for people: never more than it is."""
+    return _digits(value, decimal.ROUND_FLOOR)
+
+
+def _digits(value: Fraction, rounding: str) -> str:
+    short = decimal.Context(prec=6, rounding=rounding).divide(Decimal(value.numerator), Decimal(value.denominator))
+    # The double nearest to six digits prints as these.
+    return f"{float(short):.6g}"

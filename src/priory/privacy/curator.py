@@ -7,19 +7,20 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from priory.data.source import Source, checked_cliques
+from priory.data.source import ROW_LIMIT, Source, checked_cliques
 from priory.domain import Clique
-from priory.errors import BudgetError, DomainError, OptionError
-from priory.privacy.budget import Budget, short
-from priory.privacy.choice import ChoiceKind, choice_within
+from priory.errors import BudgetError, DataError, DomainError, OptionError
+from priory.privacy.budget import Budget, rounded_down, rounded_up
+from priory.privacy.choice import Choice, ChoiceKind, choice_within
 from priory.privacy.functionals import Functional, LargestCell, MixtureError, NoisyNumber
 from priory.privacy.ledger import Event, Reservation
 from priory.privacy.measurement import Measurement
-from priory.privacy.noise import Integers, Noise, NoiseKind, noise_within
+from priory.privacy.noise import Floats, Integers, Noise, NoiseKind, noise_within
 from priory.privacy.progress import Progress, Step, silent
-from priory.privacy.randomness import OperatingSystem, Randomness
+from priory.privacy.randomness import Randomness, is_private, source_of
 from priory.privacy.scores import AbsoluteError, Dependence, L1Error, Neighbours, Payoff, Pick, Score
 from priory.privacy.statement import Statement
+from priory.privacy.truths import Exact, Truths, largest_entry
 from priory.queries.parts import (
     Identity,
     Matrix,
@@ -39,10 +40,6 @@ from priory.queries.sensitivity import Relation, Sensitivity, entry_range, sensi
 PARTS = (Identity, Total, Point, Set, Range, Prefix, Recode, Mean, Moments, Matrix)
 SCORES = (AbsoluteError, L1Error, Dependence, Payoff)
 FUNCTIONALS = (LargestCell, MixtureError)
-# Answers must fit 62 bits for tables of up to 2^32 rows.
-LARGEST_ENTRY = 2**30
-# Answers that were looked at are kept, to be scored again, up to this many cells.
-MOST_KEPT = 2**28
 
 
 class Curator:
@@ -53,6 +50,7 @@ class Curator:
     Attributes:
         reservation: what pays.
         domain: the attributes, which are public.
+        row_limit: how many rows the source declares, which is public: answers have room for as many.
         impossible: cells of some cliques that no row can be in, as the schema says: public, and no reason to look.
     """
 
@@ -61,18 +59,20 @@ class Curator:
         reservation: Reservation,
         source: Source,
         *,
-        randomness: Randomness | None = None,
+        randomness: Randomness | str | None = None,
         progress: Progress = silent,
         impossible: Sequence[tuple[Clique, NDArray[np.bool_]]] = (),
     ) -> None:
         self.reservation = reservation
         self.domain = source.domain
         self.impossible = tuple(impossible)
-        self._source = source
-        self._randomness: Randomness = OperatingSystem() if randomness is None else randomness
+        self.row_limit = source.row_limit
+        # A model's answers may be about a few more rows than are declared, because its total has noise.
+        self._scored_rows = max(source.row_limit, ROW_LIMIT)
+        self._truths = Truths(source)
+        self._randomness = source_of(randomness)
         self._progress = progress
-        self._kept: dict[Query, Integers] = {}
-        self._checked: set[Query] = set()
+        self._checked: set[Exact] = set()
 
     def __repr__(self) -> str:
         return f"Curator({self.reservation!r}, {len(self.domain)} attributes)"
@@ -97,15 +97,22 @@ class Curator:
 
     @property
     def public_total(self) -> int | None:
-        """The number of rows where that is public: under replace-one with one row a person; else None."""
+        """The number of rows where that is public: under replace-one with one row a person; else None.
+
+        Raises:
+            DataError: it is public and more than the source declares. Nothing was spent on it.
+        """
         if self.relation is not Relation.REPLACE_ONE or self.budget.max_rows > 1:
             return None
-        return int(self._truths([Query.marginal(self.domain, ())])[0])
+        total = int(self._truths.of([Query.marginal(self.domain, ())])[0])
+        if total >= self.row_limit:
+            raise DataError(f"the table has more rows than its source declares; declare more than {self.row_limit:,}")
+        return total
 
     def statement(self, mechanism: str) -> Statement:
         """What is promised about a release made with this curator."""
-        # Only the operating system's counts as private, whatever another source says of itself.
-        return Statement.of(self.reservation, mechanism, is_private=type(self._randomness) is OperatingSystem)
+        drawn_by = self._randomness
+        return Statement.of(self.reservation, mechanism, is_private=is_private(drawn_by), randomness=drawn_by.name)
 
     def tell(self, number: int, of: int | None = None, note: str = "") -> None:
         """Say that round `number` begins, of how many where that is known, to whoever waits; what was paid is added."""
@@ -121,8 +128,8 @@ class Curator:
         if budget.amount > self.left:
             letter = budget.currency.letter
             raise BudgetError(
-                f"{letter} = {short(budget.amount)} is asked for and {letter} = {short(self.left)} is left. "
-                "Nothing was looked at",
+                f"{letter} = {rounded_up(budget.amount)} is asked for and {letter} = {rounded_down(self.left)} is "
+                "left. Nothing was looked at",
                 asked=budget.amount,
                 left=self.left,
             )
@@ -142,7 +149,7 @@ class Curator:
             self._check_share(share)
         requests = [self._request(query, share, noise) for query, share in zip(queries, shares, strict=True)]
         self.reservation.charge([request.event for request in requests])
-        noisy = self._noisy(self._truths(queries), [request.noise for request in requests])
+        noisy = self._noisy(self._truths.of(queries), [request.noise for request in requests])
         return tuple(
             Measurement(request.query, values, request.noise.stddev, request.noise)
             for request, values in zip(requests, noisy, strict=True)
@@ -168,7 +175,7 @@ class Curator:
             share: what all the draws cost together.
             allowed: which candidates may be picked, one for each score; from public knowledge only.
             draws: how many to pick, each out of all.
-            kind: how to pick; unless told, the sharper way for the currency.
+            kind: how to pick; by default the sharper way for the currency.
 
         Raises:
             BudgetError: the share is more than is left. Nothing was looked at.
@@ -177,15 +184,15 @@ class Curator:
         self._check_share(share)
         if type(score) not in SCORES:
             raise OptionError("score", f"the list of scores is closed: {', '.join(kind.__name__ for kind in SCORES)}")
-        score.check(queries, estimates)
+        # Arrays of a derived class could look at what they are subtracted from.
+        estimates = [np.asarray(estimate) for estimate in estimates]
+        score.check(queries, estimates, self._scored_rows)
         if draws < 1:
             raise OptionError("draws", f"at least one; got {draws}")
         places = _allowed_places(score, queries, allowed)
-        sensitivity_in_steps = score.sensitivity(queries, self._neighbours(score))
-        choice = choice_within(share.part(Fraction(1, draws)), sensitivity_in_steps, kind)
-        what = f"{score.kind} of {len(queries)} queries, {draws} picked"
-        self.reservation.charge([Event(choice.kind, what, share.amount if sensitivity_in_steps else Fraction(0))])
-        scores = score.scores(queries, self._scored_truths(queries, score), estimates)
+        event, choice = self._priced_choice(queries, score, share, draws, kind)
+        self.reservation.charge([event])
+        scores = score.scores(queries, self._scored_truths(queries, score), estimates, self._scored_rows)
         candidates = scores if places is None else scores[places]
         picked = self._randomness.picks(candidates, choice, draws)
         return tuple(score.pick(queries, i if places is None else int(places[i])) for i in picked)
@@ -204,11 +211,11 @@ class Curator:
         neighbours = Neighbours(self.relation, self.budget.max_rows, None)
         functional.check(neighbours)
         steps = functional.sensitivity(neighbours)
-        noise = noise_within(share, Sensitivity(steps, steps**2))
-        self.reservation.charge([Event(noise.kind, functional.kind, share.amount if steps else Fraction(0))])
-        truth = np.array([functional.value(self._truths(functional.queries))], dtype=np.int64)
+        noise, event = self._priced_noise(functional.kind, Sensitivity(steps, steps**2), share, None)
+        self.reservation.charge([event])
+        truth = np.array([functional.value(self._truths.of(functional.queries))], dtype=np.int64)
         scale = 2.0**-functional.bits
-        return NoisyNumber(scale * int(self._noisy([truth], [noise])[0][0]), scale * noise.stddev, noise)
+        return NoisyNumber(scale * float(self._noisy([truth], [noise])[0][0]), scale * noise.stddev, noise)
 
     def _neighbours(self, score: Score) -> Neighbours:
         total = self.public_total if isinstance(score, Dependence) else None
@@ -217,10 +224,10 @@ class Curator:
     def _check_queries(self, queries: Sequence[Query]) -> None:
         """Everything that could go wrong with them later, for later something is paid."""
         # A workload is asked about in every round, and checked in the first.
-        new = [query for query in dict.fromkeys(queries) if query not in self._checked]
-        for query in new:
-            self._check_query(query)
-        checked_cliques(self.domain, list(dict.fromkeys(query.clique for query in new)))
+        new = [key for key in dict.fromkeys(map(Exact, queries)) if key not in self._checked]
+        for key in new:
+            self._check_query(key.query)
+        checked_cliques(self.domain, list(dict.fromkeys(key.query.clique for key in new)))
         self._checked.update(new)
 
     def _check_query(self, query: Query) -> None:
@@ -238,57 +245,69 @@ class Curator:
             part.check(size)
         if not query.is_integer:
             raise OptionError("queries", "noise is added to integers; use query.on_lattice(bits) for real entries")
-        if max(map(abs, entry_range(query))) > LARGEST_ENTRY:
-            raise OptionError("queries", "an entry is above 2^30; use a lattice of fewer bits")
+        largest = max(map(abs, entry_range(query)))
+        if largest > largest_entry(self.row_limit):
+            raise OptionError(
+                "queries",
+                f"with an entry of {float(largest):.3g}, answers about the {self.row_limit:,} rows that the source "
+                "declares do not fit 62 bits; use a lattice of fewer bits, or declare fewer rows",
+            )
 
     def _check_share(self, share: Budget) -> None:
         mine = self.budget
         if share.amount <= 0:
             raise OptionError("share", f"something above 0 must be paid; got {share}")
-        if (share.is_pure, share.relation, share.max_rows) != (mine.is_pure, mine.relation, mine.max_rows):
+        if (share.currency, share.relation, share.max_rows) != (mine.currency, mine.relation, mine.max_rows):
             raise OptionError(
                 "share", f"{share} is no part of this run's budget, {mine}; use budget.split or budget.part"
             )
 
+    def _check_kind(self, kind: str) -> None:
+        if kind not in self._randomness.kinds:
+            raise OptionError(
+                "randomness", f"{self._randomness.name} cannot draw {kind}; take priory's samplers, or pay in rho"
+            )
+
     def _request(self, query: Query, share: Budget, kind: NoiseKind | None) -> "_Request":
         size = sensitivity(query, share.relation, share.max_rows)
-        noise = noise_within(share, size, kind)
-        cost = noise.cost(size, is_pure=share.is_pure)
-        if cost is None or cost > share.amount:
-            raise AssertionError("noise costs more than the share that bought it")
-        # The share is charged rather than the cost, which is smaller by a rounding: shares add up to the whole.
-        event = Event(noise.kind, _described(query), share.amount if cost else Fraction(0))
+        noise, event = self._priced_noise(_described(query), size, share, kind)
         return _Request(query, noise, event)
+
+    def _priced_noise(self, what: str, size: Sensitivity, share: Budget, kind: NoiseKind | None) -> tuple[Noise, Event]:
+        """The least noise that `share` buys, and what is paid for it."""
+        noise = noise_within(share, size, kind)
+        self._check_kind(noise.kind)
+        paid = _paid(noise.cost(size, share.currency), share)
+        return noise, Event(noise.kind, what, paid, share.currency, sensitivity=size, scale=noise.scale)
+
+    def _priced_choice(
+        self, queries: Sequence[Query], score: Score, share: Budget, draws: int, kind: ChoiceKind | None
+    ) -> tuple[Event, Choice]:
+        """The sharpest choice that `share` buys, and what is paid for it."""
+        moved = score.sensitivity(queries, self._neighbours(score), self._scored_rows)
+        choice = choice_within(share.part(Fraction(1, draws)), moved, kind)
+        self._check_kind(choice.kind)
+        cost = choice.cost(moved, share.currency)
+        paid = _paid(None if cost is None else draws * cost, share)
+        what = f"{score.kind} of {len(queries)} queries, {draws} picked"
+        event = Event(choice.kind, what, paid, share.currency, moved=moved, scale=choice.scale, draws=draws)
+        return event, choice
 
     def _scored_truths(self, queries: Sequence[Query], score: Score) -> list[Integers]:
         if isinstance(score, Payoff):
-            return self._truths([*queries, Query.marginal(self.domain, ())])
-        return self._truths(queries)
+            return self._truths.of([*queries, Query.marginal(self.domain, ())])
+        return self._truths.of(queries)
 
-    def _truths(self, queries: Sequence[Query]) -> list[Integers]:
-        """The true answers: private, paid for by the caller."""
-        missing = [query for query in dict.fromkeys(queries) if query not in self._kept]
-        if not missing:
-            return [self._kept[query] for query in queries]
-        fresh: dict[Query, Integers] = {}
-        cliques = list(dict.fromkeys(query.clique for query in missing))
-        tables = dict(zip(cliques, self._source.count(cliques), strict=True))
-        for query in missing:
-            fresh[query] = query(tables[query.clique].values.astype(np.int64, copy=False))
-        if sum(values.size for values in (*self._kept.values(), *fresh.values())) <= MOST_KEPT:
-            self._kept.update(fresh)
-        return [fresh[query] if query in fresh else self._kept[query] for query in queries]
-
-    def _noisy(self, truths: Sequence[Integers], noises: Sequence[Noise]) -> list[Integers]:
-        """Noise on every answer; equal noise is drawn at once."""
-        noisy: dict[int, Integers] = {}
+    def _noisy(self, truths: Sequence[Integers], noises: Sequence[Noise]) -> list[Integers | Floats]:
+        """Noisy answers in counts; equal noise is drawn at once."""
+        noisy: dict[int, Integers | Floats] = {}
         for noise in dict.fromkeys(noises):
             places = [i for i, other in enumerate(noises) if other == noise]
             together = np.concatenate([truths[i].ravel() for i in places])
             drawn = self._randomness.noisy(together, noise)
             ends = np.cumsum([truths[i].size for i in places])
             for i, piece in zip(places, np.split(drawn, ends[:-1]), strict=True):
-                noisy[i] = piece.reshape(truths[i].shape)
+                noisy[i] = noise.in_counts(piece.reshape(truths[i].shape))
         return [noisy[i] for i in range(len(noises))]
 
 
@@ -297,6 +316,16 @@ class _Request:
     query: Query
     noise: Noise
     event: Event
+
+
+def _paid(cost: Fraction | None, share: Budget) -> Fraction:
+    """What is charged for something bought with `share`: the share, for it costs no more.
+
+    It is less by a rounding at most; shares add up to the whole, and costs would not. What tells nothing is free.
+    """
+    if cost is None or cost > share.amount:
+        raise AssertionError("it costs more than the share that bought it")
+    return share.amount if cost else Fraction(0)
 
 
 def _described(query: Query) -> str:

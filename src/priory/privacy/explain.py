@@ -1,24 +1,32 @@
 """Explain: what a budget means for one person, in words."""
 
+import decimal
 import math
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 
-from priory.privacy.accounting import epsilon_at
-from priory.privacy.budget import Budget, short
+from priory.privacy.budget import Budget, epsilon_of, rounded_up
+from priory.privacy.tail import approximate_tail, belief_tail, power_up
 from priory.queries.sensitivity import Relation
 
 PRIORS = (0.01, 0.1, 0.5)
-DELTAS_FOR_RHO = (Fraction(1, 10**6), Fraction(1, 10**9))
+OTHER_DELTAS = (Fraction(1, 10**6), Fraction(1, 10**9))
+# A promise of (ε, δ) alone bounds losses above ε only: how far above, at most, beliefs are worked out.
+# Just above log 2, where the bound is 2δ.
+LARGEST_GAP = Fraction("0.6931471806")
+# Below this a probability is said to be this.
+_LEAST_SAID = Fraction(1, 10**300)
+_ALLOWANCE = Fraction(1, 10**12)
 
 
 @dataclass(frozen=True)
 class Belief:
-    """How far a suspicion can grow.
+    """How far a belief can grow.
 
     Attributes:
-        before: how likely somebody thought it without the release.
-        after: the most they can think it with the release.
+        before: the probability that somebody gave it without the release.
+        after: the largest probability that they can give it with the release.
     """
 
     before: float
@@ -31,15 +39,17 @@ class Explanation:
 
     Attributes:
         budget: what is explained.
-        epsilon: the ε that the beliefs are worked out for.
-        delta: how likely it is, at most, that the beliefs do not hold; 0 if never.
-        beliefs: how far suspicions can grow.
+        epsilon: the privacy loss that the beliefs are worked out for.
+        delta: the δ that belongs to ε in the promise; 0 for a pure promise. No probability of failure: see `tail`.
+        tail: a bound on the probability, over the noise, that a belief grows further.
+        beliefs: how far beliefs can grow, except with probability `tail`.
         lines: the words.
     """
 
     budget: Budget
     epsilon: float
     delta: float
+    tail: float
     beliefs: tuple[Belief, ...]
     lines: tuple[str, ...]
 
@@ -47,24 +57,45 @@ class Explanation:
         return "\n".join(self.lines)
 
 
-def explain(budget: Budget) -> Explanation:
+@dataclass(frozen=True)
+class _Loss:
+    """A privacy loss, and a bound on the probability that beliefs grow by more than that."""
+
+    epsilon: Fraction
+    tail: Fraction
+
+
+def explain(budget: Budget, *, is_declared: bool = False) -> Explanation:
     """What `budget` means for one person.
 
+    Args:
+        budget: the promise.
+        is_declared: whether somebody else declared it, so that of a promise of (ε, δ) nothing more is known.
+
     >>> print(explain(Budget.pure(1)).lines[2])
-    - from 50 % to at most 73.1 %
+    - from 50 % to at most 73.2 %
     """
     epsilon, delta = _guarantee(budget)
-    beliefs = tuple(Belief(prior, grown(prior, float(epsilon))) for prior in reversed(PRIORS))
+    loss = _loss(budget, 1, is_declared=is_declared)
+    beliefs = tuple(Belief(prior, grown(prior, _float_up(loss.epsilon))) for prior in reversed(PRIORS))
     lines = [
-        f"{budget}, {budget.relation} neighbours" + _rows(budget),
-        f"Whatever somebody knows already, a release can raise their belief that {_secret(budget)} by this much:",
-        *(f"- from {_percent(belief.before)} to at most {_percent(belief.after)}" for belief in beliefs),
-        *_failure(delta),
-        *_contents(budget, float(epsilon), float(delta)),
-        *_rho_lines(budget),
-        f"Two releases at this price together cost {_doubled(budget)}; a ledger adds them up.",
+        f"{promised(budget, is_declared=is_declared)}, {budget.relation} neighbours" + _rows(budget),
+        f"Even for somebody who knows all other records, the release can raise the belief that {_secret(budget)}:",
+        *(f"- from {_percent(belief.before)} to at most {percent_up(belief.after)}" for belief in beliefs),
+        *_probability(loss),
+        *_contents(budget, is_declared=is_declared),
+        *_meaning_of_delta(epsilon, delta),
+        *_other_deltas(budget, is_declared=is_declared),
+        *_doubled(budget, is_declared=is_declared),
     ]
-    return Explanation(budget, float(epsilon), float(delta), beliefs, tuple(lines))
+    return Explanation(budget, _float_up(loss.epsilon), _float_up(delta), _float_up(loss.tail), beliefs, tuple(lines))
+
+
+def promised(budget: Budget, *, is_declared: bool = False) -> str:
+    """The promise in short. Of a declared (ε, δ) the ρ is left out: it does not follow from them."""
+    if is_declared and budget.epsilon is not None and budget.delta is not None:
+        return f"ε = {rounded_up(budget.epsilon)}, δ = {rounded_up(budget.delta)}"
+    return str(budget)
 
 
 def grown(prior: float, epsilon: float) -> float:
@@ -77,12 +108,53 @@ def grown(prior: float, epsilon: float) -> float:
     return prior / (prior + (1 - prior) * math.exp(-epsilon))
 
 
+def percent_up(probability: float) -> str:
+    """A probability in percent, rounded up; with more digits where it is nearly 1.
+
+    >>> percent_up(0.731059), percent_up(0.9999546)
+    ('73.2 %', '99.9955 %')
+    """
+    # The allowance covers the error of doubles.
+    most = Fraction(probability) * (1 + _ALLOWANCE)
+    if most >= 1:
+        return "100 %"
+    rest = float(1 - most)
+    digits = 3 if rest > 0.01 else 1 - math.floor(math.log10(rest))
+    return f"{_rounded(100 * most, digits, decimal.ROUND_CEILING):f} %"
+
+
+def chance(probability: Fraction) -> str:
+    """A small probability, rounded up, for people.
+
+    >>> chance(Fraction(92, 10**9)), chance(Fraction(1, 3))
+    ('9.2e-08 (1 in 10,000,000)', '0.34 (1 in 3)')
+    """
+    said = max(probability, _LEAST_SAID)
+    number = f"{float(_rounded(said, 2, decimal.ROUND_CEILING)):.2g}"
+    one_in = _rounded(1 / said, 2, decimal.ROUND_FLOOR) if said > _LEAST_SAID else Decimal(0)
+    return f"{number} (1 in {int(one_in):,})" if 1 < one_in < Decimal("1e15") else number
+
+
 def _guarantee(budget: Budget) -> tuple[Fraction, Fraction]:
+    """ε and δ of the promise; for a ρ or a μ² alone, the ε at the smallest of the usual δ."""
     if budget.is_pure:
         return budget.amount, Fraction(0)
     if budget.epsilon is not None and budget.delta is not None:
         return budget.epsilon, budget.delta
-    return epsilon_at(budget.amount, DELTAS_FOR_RHO[-1]), DELTAS_FOR_RHO[-1]
+    delta = OTHER_DELTAS[-1] + budget.additive
+    return budget.epsilon_at(delta), delta
+
+
+def _loss(budget: Budget, steps: int, *, is_declared: bool) -> _Loss:
+    """The loss that is explained, between tables that are so many neighbours apart."""
+    epsilon, delta = _guarantee(budget)
+    if not (is_declared and budget.delta is not None):
+        return _Loss(steps * epsilon, belief_tail(budget, steps * epsilon, steps=steps))
+    # δ + e^ε·δ for the second of two steps.
+    whole = delta if steps == 1 else delta + power_up(epsilon) * delta
+    gap = min(epsilon, LARGEST_GAP)
+    # The last δ is for those who do not know what else the record may say; see `belief_tail`.
+    return _Loss(steps * epsilon + gap, min(Fraction(1), approximate_tail(whole, gap) + whole))
 
 
 def _secret(budget: Budget) -> str:
@@ -91,16 +163,24 @@ def _secret(budget: Budget) -> str:
     return "the record of a person in the table says a certain thing"
 
 
-def _contents(budget: Budget, epsilon: float, delta: float) -> list[str]:
-    """Under add-remove two records of a person known to be in the table are two steps apart: 2ε and (1 + e^ε)·δ."""
+def _probability(loss: _Loss) -> list[str]:
+    if loss.tail == 0:
+        return ["This always holds."]
+    if loss.tail >= 1:
+        return ["With what probability this holds is not known."]
+    return [f"For any one person, the probability that the noise lets it grow further is at most {chance(loss.tail)}."]
+
+
+def _contents(budget: Budget, *, is_declared: bool) -> list[str]:
+    """Under add-remove two records of a person known to be in the table are two steps apart."""
     if budget.relation is Relation.REPLACE_ONE:
         return []
-    after = _percent(grown(0.5, 2 * epsilon))
-    if delta:
-        chance = min(1.0, (1 + math.exp(min(epsilon, 700))) * delta)
-        after = f"{after}, but for a chance of at most {chance:.2g}"
+    loss = _loss(budget, 2, is_declared=is_declared)
+    after = percent_up(grown(0.5, _float_up(loss.epsilon)))
+    further = "" if loss.tail == 0 else f"; further with a probability of at most {chance(loss.tail)}"
     return [
-        f"For somebody who knows that they are in it, belief in what their record says: from 50 % to at most {after}"
+        "For somebody who also knows that the person is in it, belief in what their record says: "
+        f"from 50 % to at most {after}{further}."
     ]
 
 
@@ -108,25 +188,47 @@ def _rows(budget: Budget) -> str:
     return "" if budget.max_rows == 1 else f", at most {budget.max_rows} rows a person"
 
 
-def _failure(delta: Fraction) -> list[str]:
+def _meaning_of_delta(epsilon: Fraction, delta: Fraction) -> list[str]:
     if delta == 0:
-        return ["This always holds."]
-    return [f"This holds but for a chance of at most {short(delta)} (1 in {float(1 / delta):,.0f}) that it does not."]
-
-
-def _rho_lines(budget: Budget) -> list[str]:
-    if budget.is_pure:
         return []
-    pairs = (f"ε = {short(epsilon_at(budget.amount, delta))} at δ = {short(delta)}" for delta in DELTAS_FOR_RHO)
-    return [f"The same promise at other δ: {', '.join(pairs)}."]
+    return [
+        f"δ = {rounded_up(delta)} is not that probability. It says that one person can raise the probability of any "
+        f"set of outcomes from p to at most e^ε·p + δ, with ε = {rounded_up(epsilon)}."
+    ]
 
 
-def _doubled(budget: Budget) -> str:
+def _other_deltas(budget: Budget, *, is_declared: bool) -> list[str]:
+    if budget.is_pure or (is_declared and budget.delta is not None):
+        return []
+    others = [delta for delta in OTHER_DELTAS if delta != budget.delta and delta > budget.additive]
+    pairs = (f"ε = {rounded_up(budget.epsilon_at(delta))} at δ = {rounded_up(delta)}" for delta in others)
+    return [f"The same promise, said with another δ: {', '.join(pairs)}."] if others else []
+
+
+def _doubled(budget: Budget, *, is_declared: bool) -> list[str]:
     if budget.is_pure:
-        return f"ε = {short(2 * budget.amount)}"
-    _, delta = _guarantee(budget)
-    return f"ε = {short(epsilon_at(2 * budget.amount, delta))} at δ = {short(delta)}"
+        cost = f"ε = {rounded_up(2 * budget.amount)}"
+    elif is_declared and budget.epsilon is not None and budget.delta is not None:
+        cost = f"ε = {rounded_up(2 * budget.epsilon)} at δ = {rounded_up(2 * budget.delta)}"
+    else:
+        _, delta = _guarantee(budget)
+        # An additive δ′ doubles, too, and so must δ.
+        whole = 2 * delta if budget.additive else delta
+        epsilon = epsilon_of(budget.currency, 2 * budget.amount, whole - 2 * budget.additive)
+        cost = f"ε = {rounded_up(epsilon)} at δ = {rounded_up(whole)}"
+    return [f"Two releases at this price together cost {cost}; a ledger adds them up."]
 
 
 def _percent(probability: float) -> str:
     return f"{100 * probability:.3g} %"
+
+
+def _rounded(value: Fraction, digits: int, rounding: str) -> Decimal:
+    context = decimal.Context(prec=digits, rounding=rounding)
+    return context.divide(Decimal(value.numerator), Decimal(value.denominator)).normalize(context)
+
+
+def _float_up(value: Fraction) -> float:
+    """The nearest double that prints as no less than `value`."""
+    nearest = float(value)
+    return nearest if Fraction(str(nearest)) >= value else math.nextafter(nearest, math.inf)

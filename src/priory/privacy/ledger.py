@@ -2,7 +2,12 @@
 
 A run reserves its whole budget before it looks at anything. The reservation is on the disk by then and is used once:
 after a normal end what was not spent is given back; after a crash, or an error that came once private rows had been
-counted, it stays charged in full. The book is one SQLite file, or memory for a single run; both are this class.
+counted, it stays charged in full. What each look costs is on the disk before it happens. The book is one SQLite file,
+or memory for a single run; both are this class.
+
+The shares of a run may depend on answers that it got. What it may spend is fixed when it begins and the sum of what it
+has spent never exceeds that: such a filter is valid for pure ε and ρ [Rogers et al. 2016; Feldman & Zrnic 2021], and
+for the sum of μ² [Smith & Thakurta 2022].
 """
 
 import hashlib
@@ -14,6 +19,7 @@ import warnings
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
@@ -22,22 +28,21 @@ from typing import Any, Self
 from priory.data.schema import Schema
 from priory.data.table import html_facts, html_table
 from priory.errors import BudgetError, LedgerError, OptionError, PrioryError
-from priory.privacy.accounting import epsilon_at, rho_of_pure
-from priory.privacy.book import (
-    Entry,
-    Event,
-    Row,
-    State,
-    Terms,
-    check_terms,
+from priory.privacy.book import NOTHING, Entry, Event, State, Terms, check_terms, now
+from priory.privacy.book_file import (
+    bind_schema,
     connect,
-    now,
+    insert_events,
+    insert_line,
     read_events,
-    read_rows,
+    read_lines,
     read_terms,
+    update_line,
+    upgrade,
     write_new,
 )
-from priory.privacy.budget import Budget, short
+from priory.privacy.budget import Budget, Currency, epsilon_of, rounded_down, rounded_up
+from priory.privacy.prices import converted
 
 # What is shown of an entry, in this order.
 ENTRY_KEYS = ("number", "mechanism", "state", "asked", "charged", "opened", "closed")
@@ -63,7 +68,7 @@ class Ledger:
         self._lock = threading.RLock()
         with self._transaction() as connection:
             self.terms, self._secret = read_terms(connection)
-            read_rows(connection, self._secret)
+            read_lines(connection, self._secret)
 
     @classmethod
     def create(cls, path: str | Path, terms: Terms) -> Self:
@@ -141,29 +146,47 @@ class Ledger:
             raise LedgerError(
                 f"this ledger is of another data set: {terms.dataset!r}, not {dataset!r}. Nothing was spent"
             )
+        if not terms.schema:
+            raise LedgerError(f"this ledger of {terms.dataset!r} has no schema yet: bind one to it. Nothing was spent")
         if not _is_same_schema(schema, terms.schema):
             raise LedgerError(f"this ledger of {terms.dataset!r} was made for another schema. Nothing was spent")
         if person != terms.person:
             raise LedgerError(f"this ledger protects {terms.unit}, so unit must be {terms.person!r}. Nothing was spent")
 
+    def bind(self, schema: str) -> None:
+        """Fix the schema of a book that was made without one; once and for good.
+
+        Raises:
+            LedgerError: it has one already.
+        """
+        if not schema.strip():
+            raise OptionError("schema", "an empty schema binds nothing")
+        with self._transaction(writes=True) as connection:
+            self.terms = bind_schema(connection, self._secret, schema)
+
     def left(self) -> Fraction:
         """What remains, in the currency of the total."""
         with self._transaction() as connection:
-            return self._left(connection)
+            return self._left(connection)[0]
+
+    def left_additive(self) -> Fraction:
+        """What remains of the additive δ′."""
+        with self._transaction() as connection:
+            return self._left(connection)[1]
 
     def entries(self) -> tuple[Entry, ...]:
         """Every line of the book, in order."""
         with self._transaction() as connection:
-            rows = read_rows(connection, self._secret)
-            paid = read_events(connection)
-        return tuple(row.entry(tuple(paid.get(row.number, ()))) for row in rows)
+            lines = read_lines(connection, self._secret)
+            paid = read_events(connection, self._secret)
+        return tuple(replace(line, events=tuple(paid.get(line.number, ()))) for line in lines)
 
     def price(self, budget: Budget) -> Fraction:
-        """What `budget` would be charged here: pure ε as it is or as ε²/2, ρ as it is.
+        """What `budget` would be charged here: in the book's own currency as it is, a pure ε at its price, μ² as μ²/2.
 
         Raises:
             LedgerError: its relation or its records per person are not the ledger's.
-            BudgetError: a pure ledger cannot pay in ρ.
+            BudgetError: it cannot be turned into the ledger's currency.
         """
         total = self.terms.total
         if (budget.relation, budget.max_rows) != (total.relation, total.max_rows):
@@ -171,7 +194,7 @@ class Ledger:
                 f"this ledger protects {total.relation} neighbours with at most {total.max_rows} rows each; "
                 f"the run was to protect {budget.relation} with {budget.max_rows}. Nothing was spent"
             )
-        return self._converted(budget.is_pure, budget.amount)
+        return self._converted(budget.currency, budget.amount)
 
     def reserve(self, budget: Budget, mechanism: str) -> "Reservation":
         """Set `budget` aside, durably, before anything is looked at.
@@ -180,54 +203,72 @@ class Ledger:
             BudgetError: it is more than is left. Nothing was set aside.
         """
         asked = self.price(budget)
-        if budget.amount < 0:
+        if budget.amount < 0 or budget.additive < 0:
             # Less than nothing would add to what is left.
             raise OptionError("budget", f"less than nothing cannot be set aside; got {budget}")
-        with self._transaction() as connection:
-            left = self._left(connection)
-            if asked > left:
-                letter = self.terms.total.currency.letter
-                raise BudgetError(
-                    f"{mechanism} asks for {letter} = {short(asked)} and {letter} = {short(left)} is left of "
-                    f"{self.terms.total}. Nothing was looked at and nothing was spent",
-                    asked=asked,
-                    left=left,
-                )
+        with self._transaction(writes=True) as connection:
+            left, left_additive = self._left(connection)
+            letter = self.terms.total.currency.letter
+            _check_left(mechanism, self.terms.total, letter, asked, left)
+            _check_left(mechanism, self.terms.total, "δ′", budget.additive, left_additive)
             number = 1 + connection.execute("SELECT count(*) FROM reservations").fetchone()[0]
-            row = Row(number, mechanism, str(asked), str(asked), State.OPEN, now(), None)
-            row.insert(connection, self._secret)
+            additive = {"asked_additive": budget.additive, "charged_additive": budget.additive}
+            line = Entry(number, mechanism, asked, asked, State.OPEN, now(), None, **additive)  # type: ignore[arg-type]
+            insert_line(connection, self._secret, line)
         return Reservation(self, number, budget)
 
-    def close(self, number: int, state: State, spent: Fraction, events: Sequence[Event], *, is_pure: bool) -> None:
+    def record(self, number: int, first: int, events: Sequence[Event]) -> None:
+        """Write what an open reservation is about to pay for; called by the reservation itself."""
+        with self._transaction(writes=True) as connection:
+            self._open_line(connection, number)
+            insert_events(connection, self._secret, number, first, events)
+
+    def close(self, number: int, state: State, spent: Fraction, currency: Currency, additive: Fraction) -> None:
         """Settle an open reservation; called by the reservation itself."""
-        with self._transaction() as connection:
-            row = read_rows(connection, self._secret)[number - 1]
-            if row.state is not State.OPEN:
-                raise LedgerError(f"reservation {number} is settled already")
-            charged = row.asked if state is State.INTERRUPTED else str(self._converted(is_pure, spent))
-            row.closed_as(state, charged).update(connection, self._secret)
-            connection.executemany(
-                "INSERT INTO events VALUES (?, ?, ?, ?, ?)",
-                [(number, i, event.kind, event.what, str(event.cost)) for i, event in enumerate(events)],
-            )
+        with self._transaction(writes=True) as connection:
+            line = self._open_line(connection, number)
+            closed = replace(line, state=state, closed=now())
+            if state is not State.INTERRUPTED:
+                charged = self._converted(currency, spent)
+                closed = replace(closed, charged=charged, charged_additive=additive)
+            update_line(connection, self._secret, closed)
 
-    def _converted(self, is_pure: bool, amount: Fraction) -> Fraction:  # noqa: FBT001
-        if is_pure and not self.terms.total.is_pure:
-            return rho_of_pure(amount)
-        if self.terms.total.is_pure and not is_pure:
+    def _open_line(self, connection: sqlite3.Connection, number: int) -> Entry:
+        line = read_lines(connection, self._secret)[number - 1]
+        if line.state is not State.OPEN:
+            raise LedgerError(f"reservation {number} is settled already")
+        return line
+
+    def _converted(self, currency: Currency, amount: Fraction) -> Fraction:
+        total = self.terms.total
+        found = converted(amount, currency, total.currency)
+        if found is not None:
+            return found
+        if total.is_pure:
             raise BudgetError(
-                "this ledger counts pure ε, and ρ (Gaussian noise, or a delta) cannot be turned into it. "
-                "Give epsilon alone. Nothing was spent"
+                f"this ledger counts pure ε, and {currency.letter} (Gaussian noise, or a delta) cannot be turned into "
+                "it. Give epsilon alone. Nothing was spent"
             )
-        return amount
+        raise BudgetError(
+            "this ledger counts μ² (Gaussian DP), and ρ cannot be turned into it: not all that has a ρ is Gaussian DP. "
+            "Give epsilon and delta, or epsilon alone, instead of rho. Nothing was spent"
+        )
 
-    def _left(self, connection: sqlite3.Connection) -> Fraction:
-        rows = read_rows(connection, self._secret)
-        return self.terms.total.amount - sum((Fraction(row.charged) for row in rows), Fraction(0))
+    def _left(self, connection: sqlite3.Connection) -> tuple[Fraction, Fraction]:
+        """What remains of the amount and of the additive δ′."""
+        lines = read_lines(connection, self._secret)
+        total = self.terms.total
+        return (
+            total.amount - sum((line.charged for line in lines), NOTHING),
+            total.additive - sum((line.charged_additive for line in lines), NOTHING),
+        )
 
     @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        """All or nothing, on the disk when it ends, one process and one thread at a time."""
+    def _transaction(self, *, writes: bool = False) -> Iterator[sqlite3.Connection]:
+        """All or nothing, on the disk when it ends, one process and one thread at a time.
+
+        One that writes turns what version 0.1 wrote into the present format first.
+        """
         if self._memory is not None and self._process != os.getpid():
             raise LedgerError("a book in memory is not shared with other processes: each could spend it. Use a file")
         with self._lock:
@@ -237,6 +278,8 @@ class Ledger:
                 raise LedgerError(f"{self.path} cannot be opened: {_reason(error)}. Nothing was spent") from None
             try:
                 connection.execute("BEGIN IMMEDIATE")
+                if writes:
+                    upgrade(connection, self._secret)
                 yield connection
                 connection.execute("COMMIT")
             except (sqlite3.Error, UnicodeEncodeError) as error:
@@ -256,6 +299,7 @@ class Reservation:
         number: its line there.
         budget: what the run may spend.
         spent: what it has paid so far, in the budget's currency.
+        spent_additive: the δ′ it has paid so far.
         events: what it has paid for.
     """
 
@@ -263,7 +307,8 @@ class Reservation:
         self.ledger = ledger
         self.number = number
         self.budget = budget
-        self.spent = Fraction(0)
+        self.spent = NOTHING
+        self.spent_additive = NOTHING
         self.events: list[Event] = []
         self._stage = "unused"
         self._process = os.getpid()
@@ -283,26 +328,38 @@ class Reservation:
     def charge(self, events: Sequence[Event]) -> None:
         """Pay for `events`, all or none of them; private rows may be counted for them afterwards.
 
+        They are in the book, durably, when this returns.
+
         Raises:
             BudgetError: they cost more than is left. Nothing was paid.
-            LedgerError: the reservation is not in use.
+            LedgerError: the reservation is not in use, or the book cannot be written. Nothing was paid.
         """
-        if any(event.cost < 0 for event in events):
+        if any(event.cost < 0 or event.additive < 0 for event in events):
             raise LedgerError("a cost is never below 0")
-        asked = sum((event.cost for event in events), Fraction(0))
+        if any(event.currency not in (None, self.budget.currency) for event in events):
+            raise LedgerError(
+                f"this run pays in {self.budget.currency.letter}; a cost in another currency is no part of it"
+            )
+        asked = sum((event.cost for event in events), NOTHING)
+        additive = sum((event.additive for event in events), NOTHING)
         # With the lock, no other thread can settle it between the check and the payment.
         with self._lock:
             self._check_in_use()
-            if asked > self.left:
-                letter = self.budget.currency.letter
-                raise BudgetError(
-                    f"the run asks for {letter} = {short(asked)} more and {letter} = {short(self.left)} is left of "
-                    f"its own {letter} = {short(self.budget.amount)}. This was not looked at",
-                    asked=asked,
-                    left=self.left,
-                )
+            self._check_room(self.budget.currency.letter, asked, self.left, self.budget.amount)
+            self._check_room("δ′", additive, self.budget.additive - self.spent_additive, self.budget.additive)
+            self.ledger.record(self.number, len(self.events), events)
             self.spent += asked
+            self.spent_additive += additive
             self.events += events
+
+    def _check_room(self, letter: str, asked: Fraction, left: Fraction, whole: Fraction) -> None:
+        if asked > left:
+            raise BudgetError(
+                f"the run asks for {letter} = {rounded_up(asked)} more and {letter} = {rounded_down(left)} is left of "
+                f"its own {letter} = {rounded_up(whole)}. This was not looked at",
+                asked=asked,
+                left=left,
+            )
 
     def _check_in_use(self) -> None:
         if self._stage != "in use" or self._process != os.getpid():
@@ -333,28 +390,31 @@ class Reservation:
     def _settle(self, *, is_normal: bool) -> None:
         """A normal end is charged what it spent, an error before the first look nothing, any other in full."""
         state = State.SPENT if is_normal else State.INTERRUPTED if self.events else State.RELEASED
-        self.ledger.close(self.number, state, self.spent, self.events, is_pure=self.budget.is_pure)
+        self.ledger.close(self.number, state, self.spent, self.budget.currency, self.spent_additive)
 
 
 def describe(ledger: Ledger) -> dict[str, Any]:
     """The book as plain data for `priory ledger show`: its terms, its lines, what remains. Never the secret."""
     terms, total = ledger.terms, ledger.terms.total
-    left = ledger.left()
+    left, spent_additive = ledger.left(), total.additive - ledger.left_additive()
     spent = total.amount - left
     summary: dict[str, Any] = {
         "dataset": terms.dataset,
-        "schema": hashlib.sha256(terms.schema.encode()).hexdigest()[:16],
+        "schema": hashlib.sha256(terms.schema.encode()).hexdigest()[:16] if terms.schema else "not bound yet",
         "unit": terms.unit,
         "relation": total.relation.value,
         "max_rows": total.max_rows,
         "currency": total.currency.value,
         "total": str(total),
-        "spent": f"{total.currency.letter} = {short(spent)}",
-        "left": f"{total.currency.letter} = {short(left)}",
+        "spent": f"{total.currency.letter} = {rounded_up(spent)}",
+        "left": f"{total.currency.letter} = {rounded_down(left)}",
     }
     if total.delta is not None:
-        summary["spent_epsilon"] = short(epsilon_at(spent, total.delta))
-        summary["delta"] = short(total.delta)
+        # What thresholds have added is gone from δ; the rest of it is what the amount is converted at.
+        summary["spent_epsilon"] = rounded_up(epsilon_of(total.currency, spent, total.delta - spent_additive))
+        summary["delta"] = rounded_up(total.delta)
+    if total.additive:
+        summary["spent_additive"] = rounded_up(spent_additive)
     summary["entries"] = [_described(entry) for entry in ledger.entries()]
     return summary
 
@@ -364,12 +424,38 @@ def _described(entry: Entry) -> dict[str, Any]:
         "number": entry.number,
         "mechanism": entry.mechanism,
         "state": entry.state.value,
-        "asked": short(entry.asked),
-        "charged": short(entry.charged),
+        "asked": rounded_up(entry.asked),
+        "charged": rounded_up(entry.charged),
         "opened": entry.opened,
         "closed": entry.closed,
-        "events": [{"kind": event.kind, "what": event.what, "cost": short(event.cost)} for event in entry.events],
+        "events": [_told(event) for event in entry.events],
     }
+
+
+def _told(event: Event) -> dict[str, Any]:
+    """An event as plain data; what version 0.1 did not write is left out."""
+    size = event.sensitivity
+    facts = {
+        "currency": event.currency and event.currency.value,
+        "l1": size and rounded_up(size.l1),
+        "l2_squared": size and rounded_up(size.l2_squared),
+        "moved": event.moved and rounded_up(event.moved),
+        "scale": event.scale and rounded_down(event.scale),
+        "draws": event.draws if event.draws > 1 else None,
+        "additive": rounded_up(event.additive) if event.additive else None,
+    }
+    told = {"kind": event.kind, "what": event.what, "cost": rounded_up(event.cost)}
+    return told | {key: fact for key, fact in facts.items() if fact is not None}
+
+
+def _check_left(mechanism: str, total: Budget, letter: str, asked: Fraction, left: Fraction) -> None:
+    if asked > left:
+        raise BudgetError(
+            f"{mechanism} asks for {letter} = {rounded_up(asked)} and {letter} = {rounded_down(left)} is left of "
+            f"{total}. Nothing was looked at and nothing was spent",
+            asked=asked,
+            left=left,
+        )
 
 
 def _is_same_schema(one: str, other: str) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from priory.privacy.budget import Budget, short
+from priory.privacy.budget import Budget, rounded_up
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Step:
 
     def __str__(self) -> str:
         where = f"round {self.number}" + ("" if self.of is None else f" of {self.of}")
-        paid = f"{self.budget.currency.letter} = {short(self.spent)} of {short(self.budget.amount)} spent"
+        paid = f"{self.budget.currency.letter} = {rounded_up(self.spent)} of {rounded_up(self.budget.amount)} spent"
         return ": ".join(filter(None, (f"{where}, {paid}", self.note)))
 
 

@@ -1,34 +1,125 @@
 """Randomness: where the randomness that protects people comes from, and the tests' stand-in for it."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Protocol
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, Protocol
 
 import numpy as np
 
-from priory.privacy.choice import Choice
-from priory.privacy.noise import Integers, Noise
+from priory.errors import MissingExtra, OptionError
+from priory.privacy.choice import Choice, NoisyMax, PermuteAndFlip
+from priory.privacy.noise import Gaussian, Integers, Laplace, Noise, RoundedGaussian
+
+KINDS = frozenset(kind.kind for kind in (Laplace, Gaussian, RoundedGaussian, NoisyMax, PermuteAndFlip))
 
 
 class Randomness(Protocol):
     """Turns true answers into noisy ones and scores into picks."""
 
+    @property
+    def name(self) -> str:
+        """Who draws, for the statement."""
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """The kinds of noise and choice that it can draw."""
+
     def noisy(self, values: Integers, noise: Noise) -> Integers:
-        """`values` with `noise` added."""
+        """`values` with `noise` added, in the noise's lattice steps."""
 
     def picks(self, scores: Integers, choice: Choice, draws: int) -> list[int]:
-        """The places of some of `scores`, each picked by `choice` out of all."""
+        """The indices of some of `scores`, each picked by `choice` out of all."""
 
 
 @dataclass(frozen=True)
 class OperatingSystem:
-    """The operating system's randomness; it cannot be seeded, and only with it is a release private."""
+    """This project's exact samplers, from the operating system's randomness, which cannot be seeded."""
+
+    name = "priory"
+    kinds = KINDS
 
     def noisy(self, values: Integers, noise: Noise) -> Integers:
         return noise.add(values)
 
     def picks(self, scores: Integers, choice: Choice, draws: int) -> list[int]:
         return choice.picks(scores, draws)
+
+
+@dataclass(frozen=True)
+class OpenDP:
+    """OpenDP's samplers, for who must have a vetted library draw; they have no rounded Gaussian noise.
+
+    Raises:
+        MissingExtra: OpenDP is not installed.
+    """
+
+    name = "opendp"
+    kinds = KINDS - {RoundedGaussian.kind}
+
+    def __post_init__(self) -> None:
+        try:
+            import opendp  # noqa: F401 - only whether it is here
+        except ImportError:
+            raise MissingExtra("opendp", "priory[opendp]") from None
+
+    def noisy(self, values: Integers, noise: Noise) -> Integers:
+        if values.dtype != np.int64:
+            raise TypeError(f"noise is added to int64 answers; got {values.dtype}")
+        if noise.scale == 0 or values.size == 0:
+            return values.copy()
+        noisy = opendp_measurement(noise.kind, noise.scale)(values.ravel().tolist())
+        return np.array(noisy, dtype=np.int64).reshape(values.shape)
+
+    def picks(self, scores: Integers, choice: Choice, draws: int) -> list[int]:
+        if choice.scale == 0:
+            return choice.picks(scores, draws)
+        pick = opendp_measurement(choice.kind, choice.scale)
+        return [int(pick(scores.tolist())) for _ in range(draws)]
+
+
+@lru_cache(maxsize=64)
+def opendp_measurement(kind: str, scale: Fraction) -> Callable[[list[int]], Any]:
+    """OpenDP's measurement on vectors of 64-bit integers; the cost charged is ours, and tests compare the two."""
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib")
+    vectors = dp.vector_domain(dp.atom_domain(T="i64"))
+    measurement: Callable[[list[int]], Any]
+    if kind == Laplace.kind:
+        measurement = dp.m.make_laplace(vectors, dp.l1_distance(T="i64"), scale=float(scale))
+    elif kind == Gaussian.kind:
+        measurement = dp.m.make_gaussian(vectors, dp.l2_distance(T="i64"), scale=float(scale))
+    else:
+        # Before 0.16 its zCDP form was permute-and-flip at the other one's price.
+        measures = {NoisyMax.kind: dp.zero_concentrated_divergence, PermuteAndFlip.kind: dp.max_divergence}
+        measurement = dp.m.make_noisy_max(vectors, dp.linf_distance(T="i64"), measures[kind](), scale=float(scale))
+    return measurement
+
+
+SOURCES: dict[str, Callable[[], Randomness]] = {source.name: source for source in (OperatingSystem, OpenDP)}
+
+
+def source_of(randomness: Randomness | str | None) -> Randomness:
+    """The source of randomness that an option means; by default the operating system's.
+
+    Raises:
+        OptionError: there is no source of that name.
+        MissingExtra: it is not installed.
+    """
+    if randomness is None:
+        return OperatingSystem()
+    if not isinstance(randomness, str):
+        return randomness
+    if randomness not in SOURCES:
+        raise OptionError("randomness", f"{randomness!r} is none of {', '.join(SOURCES)}")
+    return SOURCES[randomness]()
+
+
+def is_private(randomness: Randomness) -> bool:
+    """Whether a release made with it is private: for these two exactly, whatever another source says of itself."""
+    return type(randomness) in (OperatingSystem, OpenDP)
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +146,9 @@ class Replay:
         asked: the requests so far, with the true values.
     """
 
+    name = "replay"
+    kinds = KINDS
+
     def __init__(self, transcript: Iterable[Integers | int] = (), *, seed: int | None = None) -> None:
         self.asked: list[Asked] = []
         self._transcript = list(transcript)
@@ -74,7 +168,8 @@ class Replay:
         elif self._rng is None:
             result = noise.add(values)
         else:
-            result = values + np.rint(self._rng.normal(0, noise.stddev, values.shape)).astype(np.int64)
+            steps = self._rng.normal(0, noise.stddev / float(noise.step), values.shape)
+            result = noise.on_lattice(values) + np.rint(steps).astype(np.int64)
         self.asked.append(Asked(noise, values.copy(), result))
         return result
 

@@ -15,14 +15,16 @@ from typing import ClassVar
 
 import numpy as np
 
+from priory.data.source import ROW_LIMIT
 from priory.errors import OptionError
 from priory.privacy.noise import Integers
 from priory.queries.parts import Numbers
 from priory.queries.query import Query
 from priory.queries.sensitivity import Relation, entry_range, largest_change, sensitivity
 
-# Scores must fit 62 bits for tables of up to 2^32 rows and weights of 10 bits; the lattice takes 10 of the rest.
-SCORE_BITS, ROW_BITS, WEIGHT_BITS, LATTICE_BITS = 62, 32, 10, 10
+# Scores must fit 62 bits for tables of as many rows as are declared and weights of 10 bits; the lattice takes 10 of the
+# rest. Where there are more rows, scores are cut off, which moves no two of them further apart.
+SCORE_BITS, WEIGHT_BITS, LATTICE_BITS = 62, 10, 10
 
 
 @dataclass(frozen=True)
@@ -61,19 +63,25 @@ class Score(ABC):
     kind: ClassVar[str]
 
     @abstractmethod
-    def check(self, queries: Sequence[Query], estimates: Sequence[Numbers]) -> None:
-        """Raise an `OptionError` if these cannot be scored."""
+    def check(self, queries: Sequence[Query], estimates: Sequence[Numbers], row_limit: int = ROW_LIMIT) -> None:
+        """Raise an `OptionError` if these cannot be scored for a table of so many rows."""
 
     @abstractmethod
     def candidates(self, queries: Sequence[Query]) -> int:
         """How many scores there are."""
 
     @abstractmethod
-    def sensitivity(self, queries: Sequence[Query], neighbours: Neighbours) -> Fraction:
+    def sensitivity(self, queries: Sequence[Query], neighbours: Neighbours, row_limit: int = ROW_LIMIT) -> Fraction:
         """How far one person can move any score; a whole number of lattice steps."""
 
     @abstractmethod
-    def scores(self, queries: Sequence[Query], truths: Sequence[Integers], estimates: Sequence[Numbers]) -> Integers:
+    def scores(
+        self,
+        queries: Sequence[Query],
+        truths: Sequence[Integers],
+        estimates: Sequence[Numbers],
+        row_limit: int = ROW_LIMIT,
+    ) -> Integers:
         """One score for each candidate, from the true answers (for a payoff, with the number of rows after them)."""
 
     @abstractmethod
@@ -90,18 +98,24 @@ class AbsoluteError(Score):
 
     kind = "absolute error"
 
-    def check(self, queries: Sequence[Query], estimates: Sequence[Numbers]) -> None:
-        _check(queries, estimates)
+    def check(self, queries: Sequence[Query], estimates: Sequence[Numbers], row_limit: int = ROW_LIMIT) -> None:
+        _check(queries, estimates, row_limit)
 
     def candidates(self, queries: Sequence[Query]) -> int:
         return sum(query.rows for query in queries)
 
-    def sensitivity(self, queries: Sequence[Query], neighbours: Neighbours) -> Fraction:
-        return _steps(queries) * _largest_change(queries, neighbours)
+    def sensitivity(self, queries: Sequence[Query], neighbours: Neighbours, row_limit: int = ROW_LIMIT) -> Fraction:
+        return _steps(queries, row_limit) * _largest_change(queries, neighbours)
 
-    def scores(self, queries: Sequence[Query], truths: Sequence[Integers], estimates: Sequence[Numbers]) -> Integers:
+    def scores(
+        self,
+        queries: Sequence[Query],
+        truths: Sequence[Integers],
+        estimates: Sequence[Numbers],
+        row_limit: int = ROW_LIMIT,
+    ) -> Integers:
         # Workloads of hundreds of tables are scored in every round of a mechanism: all of them at once.
-        gaps = _gap(_flat(truths), _flat(estimates), _bits(queries))
+        gaps = _gap(_flat(truths), _flat(estimates), _bits(queries, row_limit))
         return np.asarray(np.abs(gaps, out=gaps))
 
     def pick(self, queries: Sequence[Query], place: int) -> Pick:
@@ -123,29 +137,36 @@ class L1Error(Score):
     expected: tuple[float, ...] = ()
     kind = "L1 error"
 
-    def check(self, queries: Sequence[Query], estimates: Sequence[Numbers]) -> None:
-        _check(queries, estimates)
+    def check(self, queries: Sequence[Query], estimates: Sequence[Numbers], row_limit: int = ROW_LIMIT) -> None:
+        _check(queries, estimates, row_limit)
         for name, given in (("weights", self.weights), ("expected", self.expected)):
             if given and len(given) != len(queries):
                 raise OptionError(name, f"{len(given)} were given for {len(queries)} queries")
         if not all(math.isfinite(weight) and weight > 0 for weight in self.weights):
             raise OptionError("weights", "weights must be positive numbers")
-        if not all(math.isfinite(noise) and 0 <= noise < 2.0**ROW_BITS for noise in self.expected):
-            raise OptionError("expected", f"expected noise must be a number from 0 to 2^{ROW_BITS}")
+        if not all(math.isfinite(noise) and 0 <= noise < row_limit for noise in self.expected):
+            raise OptionError("expected", f"expected noise must be a number from 0 to {row_limit:,}")
 
     def candidates(self, queries: Sequence[Query]) -> int:
         return len(queries)
 
-    def sensitivity(self, queries: Sequence[Query], neighbours: Neighbours) -> Fraction:
+    def sensitivity(self, queries: Sequence[Query], neighbours: Neighbours, row_limit: int = ROW_LIMIT) -> Fraction:
         norms = [sensitivity(query, neighbours.relation, neighbours.max_rows).l1 for query in queries]
-        return _steps(queries) * max(w * norm for w, norm in zip(self._weights(queries), norms, strict=True))
+        return _steps(queries, row_limit) * max(w * norm for w, norm in zip(self._weights(queries), norms, strict=True))
 
-    def scores(self, queries: Sequence[Query], truths: Sequence[Integers], estimates: Sequence[Numbers]) -> Integers:
-        bits = _bits(queries)
-        errors = [np.abs(_gap(t, e, bits)).sum() for t, e in zip(truths, estimates, strict=True)]
+    def scores(
+        self,
+        queries: Sequence[Query],
+        truths: Sequence[Integers],
+        estimates: Sequence[Numbers],
+        row_limit: int = ROW_LIMIT,
+    ) -> Integers:
+        bits = _bits(queries, row_limit)
+        most = (2 * _magnitude(queries) * row_limit) << bits
+        errors = [_norm(_gap(t, e, bits), most) for t, e in zip(truths, estimates, strict=True)]
         expected = [round(2**bits * noise) for noise in self.expected] or [0] * len(queries)
         weights = self._weights(queries)
-        return np.array([w * (int(e) - x) for w, e, x in zip(weights, errors, expected, strict=True)], dtype=np.int64)
+        return np.array([w * (e - x) for w, e, x in zip(weights, errors, expected, strict=True)], dtype=np.int64)
 
     def pick(self, queries: Sequence[Query], place: int) -> Pick:
         return Pick(place)
@@ -171,7 +192,7 @@ class Dependence(Score):
     children: tuple[str, ...]
     kind = "dependence"
 
-    def check(self, queries: Sequence[Query], estimates: Sequence[Numbers]) -> None:
+    def check(self, queries: Sequence[Query], estimates: Sequence[Numbers], row_limit: int = ROW_LIMIT) -> None:
         if estimates:
             raise OptionError("estimates", "a dependence is scored without model answers")
         if not queries or len(self.children) != len(queries):
@@ -183,7 +204,7 @@ class Dependence(Score):
     def candidates(self, queries: Sequence[Query]) -> int:
         return len(queries)
 
-    def sensitivity(self, queries: Sequence[Query], neighbours: Neighbours) -> Fraction:
+    def sensitivity(self, queries: Sequence[Query], neighbours: Neighbours, row_limit: int = ROW_LIMIT) -> Fraction:
         if neighbours.relation is Relation.ADD_REMOVE:
             change = Fraction(2 * neighbours.max_rows)
         elif neighbours.max_rows == 1 and neighbours.total:
@@ -193,7 +214,13 @@ class Dependence(Score):
         # Rounding down to the lattice turns a change of c steps into at most ⌈c⌉.
         return Fraction(math.ceil(2**LATTICE_BITS * change))
 
-    def scores(self, queries: Sequence[Query], truths: Sequence[Integers], estimates: Sequence[Numbers]) -> Integers:
+    def scores(
+        self,
+        queries: Sequence[Query],
+        truths: Sequence[Integers],
+        estimates: Sequence[Numbers],
+        row_limit: int = ROW_LIMIT,
+    ) -> Integers:
         scored = [_dependence(t, q.domain.axis[c]) for t, q, c in zip(truths, queries, self.children, strict=True)]
         return np.array(scored, dtype=np.int64)
 
@@ -218,23 +245,29 @@ class Payoff(Score):
     total: float
     kind = "payoff"
 
-    def check(self, queries: Sequence[Query], estimates: Sequence[Numbers]) -> None:
-        _check(queries, estimates, factor=max(self.rounds, 1))
+    def check(self, queries: Sequence[Query], estimates: Sequence[Numbers], row_limit: int = ROW_LIMIT) -> None:
+        _check(queries, estimates, row_limit, factor=max(self.rounds, 1))
         if not 1 <= self.rounds < 2**WEIGHT_BITS:
             raise OptionError("rounds", f"from 1 to {2**WEIGHT_BITS - 1}; the first round needs no private look")
-        if not 0 <= self.total < 2.0**ROW_BITS:
-            raise OptionError("total", f"a number of rows from 0 to 2^{ROW_BITS}; got {self.total}")
+        if not 0 <= self.total < row_limit:
+            raise OptionError("total", f"a number of rows from 0 to {row_limit:,}; got {self.total}")
 
     def candidates(self, queries: Sequence[Query]) -> int:
         return 2 * sum(query.rows for query in queries)
 
-    def sensitivity(self, queries: Sequence[Query], neighbours: Neighbours) -> Fraction:
+    def sensitivity(self, queries: Sequence[Query], neighbours: Neighbours, row_limit: int = ROW_LIMIT) -> Fraction:
         change = max(_largest_change(queries, neighbours), *(_complement_change(q, neighbours) for q in queries))
-        return _steps(queries) * self.rounds * change
+        return _steps(queries, row_limit) * self.rounds * change
 
-    def scores(self, queries: Sequence[Query], truths: Sequence[Integers], estimates: Sequence[Numbers]) -> Integers:
+    def scores(
+        self,
+        queries: Sequence[Query],
+        truths: Sequence[Integers],
+        estimates: Sequence[Numbers],
+        row_limit: int = ROW_LIMIT,
+    ) -> Integers:
         *answers, rows = truths
-        bits = _bits(queries)
+        bits = _bits(queries, row_limit)
         gaps = [_gap(self.rounds * t, e, bits).ravel() for t, e in zip(answers, estimates, strict=True)]
         plain = -np.concatenate(gaps)
         # −(rounds·(n − q(D)) − (rounds·total − estimate)) = −plain − rounds·(n − total).
@@ -247,17 +280,21 @@ class Payoff(Score):
         return Pick(found.query, found.cell, is_complement=place >= answers)
 
 
-def _check(queries: Sequence[Query], estimates: Sequence[Numbers], factor: int = 1) -> None:
+def _check(queries: Sequence[Query], estimates: Sequence[Numbers], row_limit: int, factor: int = 1) -> None:
     if not queries or len(estimates) != len(queries):
         raise OptionError(
             "estimates", f"{len(estimates)} were given for {len(queries)} queries; at least one is needed"
         )
-    if _bits(queries) < 0:
-        raise OptionError("queries", "their entries are too large to be scored; use a lattice of fewer bits")
+    if _bits(queries, row_limit) < 0:
+        raise OptionError(
+            "queries",
+            f"their entries are too large to be scored about {row_limit:,} rows; use a lattice of fewer bits, or "
+            "declare fewer rows",
+        )
     for query, estimate in zip(queries, estimates, strict=True):
         if estimate.shape != query.shape or estimate.dtype.kind not in "iuf":
             raise OptionError("estimates", f"shape {estimate.shape} does not fit a query that gives {query.shape}")
-    limit = factor * _magnitude(queries) * 2.0**ROW_BITS
+    limit = float(factor * _magnitude(queries) * row_limit)
     # What all of them do not exceed together none does alone.
     if not _size(_flat(estimates)) <= limit and not all(_size(estimate) <= limit for estimate in estimates):
         raise OptionError("estimates", f"they must be finite and add up to at most {limit:.3g} in absolute value")
@@ -283,14 +320,24 @@ def _largest_norm(queries: tuple[Query, ...]) -> int:
     return max(1, *(math.ceil(sensitivity(query, Relation.ADD_REMOVE).l1) for query in queries))
 
 
-def _bits(queries: Sequence[Query]) -> int:
+def _bits(queries: Sequence[Query], row_limit: int) -> int:
     """How fine the lattice is: 2^−10 of a row, coarser where a row adds much. Truth and estimate need one bit more."""
-    return min(LATTICE_BITS, SCORE_BITS - ROW_BITS - WEIGHT_BITS - 1 - _magnitude(queries).bit_length())
+    row_bits = (row_limit - 1).bit_length()
+    return min(LATTICE_BITS, SCORE_BITS - row_bits - WEIGHT_BITS - 1 - _magnitude(queries).bit_length())
 
 
-def _steps(queries: Sequence[Query]) -> int:
+def _steps(queries: Sequence[Query], row_limit: int) -> int:
     """How many lattice steps one row is."""
-    return 1 << _bits(queries)
+    return 1 << _bits(queries, row_limit)
+
+
+def _norm(gap: Integers, most: int) -> int:
+    """min(Σ|gap|, most), exactly."""
+    sizes = np.abs(gap, out=gap)
+    if sizes.sum(dtype=np.float64) < 2.0**SCORE_BITS:
+        return min(int(sizes.sum()), most)
+    # With more rows than were declared the sum may not fit: its upper and its lower halves do.
+    return min((int((sizes >> 31).sum()) << 31) + int((sizes & (2**31 - 1)).sum()), most)
 
 
 def _gap(truth: Integers, estimate: Numbers, bits: int) -> Integers:
@@ -333,10 +380,10 @@ def _cell(queries: Sequence[Query], place: int) -> Pick:
 def _dependence(counts: Integers, axis: int) -> int:
     """⌊2^bits·½‖c_XΠ − c_X·c_Πᵀ/n‖₁⌋, exactly."""
     table = np.moveaxis(counts, axis, 0).reshape(counts.shape[axis], -1)
-    total = int(table.sum())
+    # Σ|n·c − c_X·c_Π| is at most 2n², so int64 holds it below 2³¹ rows.
+    wide = table if table.sum(dtype=np.float64) < 2.0**31 else table.astype(object)
+    total = int(wide.sum())
     if total == 0:
         return 0
-    # Σ|n·c − c_X·c_Π| is at most 2n², so int64 holds it below 2³¹ rows.
-    wide = table if total < 2**31 else table.astype(object)
     apart = np.abs(total * wide - wide.sum(axis=1, keepdims=True) * wide.sum(axis=0, keepdims=True)).sum()
-    return (int(apart) << LATTICE_BITS) // (2 * total)
+    return min((int(apart) << LATTICE_BITS) // (2 * total), 1 << SCORE_BITS)

@@ -1,16 +1,26 @@
 """Statement: what is promised about a release, as data and in words."""
 
+import decimal
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 
-from priory.privacy.budget import Budget, short
+from priory.data.visible import visible
+from priory.privacy.budget import Budget, Currency, rounded_up
+from priory.privacy.explain import chance, promised
 from priory.privacy.ledger import Reservation
+from priory.privacy.tail import loss_tail
 from priory.queries.sensitivity import Relation
 
+# The mechanism of noisy counts that priory did not measure; what it says of their price is what it was told.
+DECLARED = "measured elsewhere, as declared by whoever measured"
 KEPT = {
     "file": "what was spent is kept in a ledger on disk",
     "memory": "no ledger on disk: other releases of the same data are not counted here",
 }
+
+# What version 0.1 wrote does not say which of the two it was.
+UNKNOWN_RANDOMNESS = "opendp or priory"
 
 
 @dataclass(frozen=True)
@@ -24,8 +34,10 @@ class Statement:
         unit: who is protected, in words.
         dataset: the declared name of the data set.
         ledger: whether a book on disk keeps what was spent ("file") or the run kept its own ("memory").
-        is_private: False if the randomness was not the operating system's.
+        is_private: False if the randomness was a test's.
         version: of priory.
+        randomness: who drew the noise: "priory", "opendp", or what a file says.
+        randomness_version: of the library that drew it.
     """
 
     mechanism: str
@@ -36,9 +48,13 @@ class Statement:
     ledger: str
     is_private: bool
     version: str
+    randomness: str = UNKNOWN_RANDOMNESS
+    randomness_version: str = ""
 
     @classmethod
-    def of(cls, reservation: Reservation, mechanism: str, *, is_private: bool) -> "Statement":
+    def of(
+        cls, reservation: Reservation, mechanism: str, *, is_private: bool, randomness: str = "priory"
+    ) -> "Statement":
         """The statement of a run that is paid by `reservation`, as far as it has come."""
         from importlib.metadata import version
 
@@ -52,26 +68,77 @@ class Statement:
             ledger="memory" if ledger.path is None else "file",
             is_private=is_private,
             version=version("priory"),
+            randomness=randomness,
+            randomness_version=version(randomness) if is_private else "",
         )
+
+    @property
+    def is_declared(self) -> bool:
+        """Whether the promise, or a part of it, is not priory's own but was declared by whoever measured."""
+        return DECLARED in self.mechanism
+
+    @property
+    def promise(self) -> str:
+        """What is promised, in short."""
+        return promised(self.budget, is_declared=self.is_declared)
+
+    @property
+    def accounting(self) -> str:
+        """How privacy losses were added up, in words."""
+        if self.is_declared and self.budget.delta is not None:
+            return "as declared; priory did not add it up"
+        if self.budget.currency is Currency.PURE:
+            return "pure differential privacy, ε adds up"
+        if self.budget.currency is Currency.ZCDP:
+            return "zero-concentrated differential privacy (zCDP), ρ adds up"
+        return f"exact Gaussian accounting, μ = {_root_up(self.budget.amount)}"
 
     @property
     def lines(self) -> tuple[str, ...]:
         """The statement in words, one fact a line."""
-        total = "public" if self._total_is_public else "protected"
         stamp = () if self.is_private else ("NOT PRIVATE: made with test randomness; do not publish",)
         return (
             *stamp,
-            f"promise: {self.budget}",
-            f"spent: {self.budget.currency.letter} = {short(self.spent)}",
+            f"promise: {self.promise}",
+            f"spent: {self._spent}",
+            f"accounting: {self.accounting}",
+            *self._tail,
             f"neighbours: tables that differ in {self.unit}, {self.budget.relation}",
-            f"number of rows: {total}",
+            f"number of rows: {self._rows}",
             f"mechanism: {self.mechanism}, priory {self.version}",
+            f"noise: drawn by {self.randomness} {self.randomness_version}".rstrip(),
             f"data set: {self.dataset}; {KEPT[self.ledger]}",
         )
 
     @property
-    def _total_is_public(self) -> bool:
-        return self.budget.relation is Relation.REPLACE_ONE and self.budget.max_rows == 1
+    def _spent(self) -> str:
+        if self.is_declared and self.budget.delta is not None:
+            return "all of it"
+        return f"{self.budget.currency.letter} = {rounded_up(self.spent)}"
+
+    @property
+    def _tail(self) -> tuple[str, ...]:
+        """δ is not the probability of a larger loss; this is a bound on it."""
+        if self.budget.epsilon is None or self.is_declared:
+            return ()
+        return (
+            "loss above ε: for any one person, with a probability of at most "
+            f"{chance(loss_tail(self.budget, self.budget.epsilon))}",
+        )
+
+    @property
+    def _rows(self) -> str:
+        if self.budget.relation is Relation.ADD_REMOVE:
+            return "protected"
+        return "public" if self.budget.max_rows == 1 else "protected; the number of persons is public"
 
     def __str__(self) -> str:
-        return "\n".join(self.lines)
+        # Names in it may come from a file that others wrote.
+        return "\n".join(visible(line) for line in self.lines)
+
+
+def _root_up(square: Fraction) -> str:
+    """Six digits of a square root, rounded up."""
+    exact = decimal.Context(prec=60).divide(Decimal(square.numerator), Decimal(square.denominator))
+    root = decimal.Context(prec=40).sqrt(exact) * (1 + Decimal("1e-30"))
+    return rounded_up(Fraction(root))

@@ -250,10 +250,14 @@ class Matrix(Part):
         self.entries.flags.writeable = False
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Matrix) and np.array_equal(self.entries, other.entries)
+        # Exact types: a part derived from this one may answer something else, and equals nothing that was checked.
+        if type(other) is not type(self):
+            return NotImplemented
+        return bool(self.entries.dtype == other.entries.dtype and np.array_equal(self.entries, other.entries))
 
     def __hash__(self) -> int:
-        return hash((self.entries.shape, self.entries.tobytes()))
+        # Equal matrices may differ in the sign of a zero, which is another byte.
+        return hash((self.entries.shape, (self.entries + 0).tobytes()))
 
     def __repr__(self) -> str:
         return f"Matrix({self.entries.shape[0]}×{self.entries.shape[1]})"

@@ -1,6 +1,7 @@
 """Combining: several releases of one data set as one, with all their measurements and the sum of their budgets."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -8,8 +9,8 @@ import numpy as np
 from priory.errors import OptionError, ReleaseError
 from priory.model.bases import Base
 from priory.model.model import Model
-from priory.privacy.accounting import epsilon_at, rho_of_pure
 from priory.privacy.budget import Budget, Currency
+from priory.privacy.prices import converted
 from priory.privacy.statement import Statement
 from priory.release.estimated import estimated, uniform
 from priory.release.release import Release
@@ -84,31 +85,65 @@ def _statement(statements: Sequence[Statement]) -> Statement:
     first = statements[0]
     return Statement(
         mechanism=" and ".join(dict.fromkeys(statement.mechanism for statement in statements)) + ", combined",
-        budget=_added([statement.budget for statement in statements]),
-        spent=_total([(s.budget, s.spent) for s in statements]),
+        budget=_together(statements),
+        spent=_total([(s.budget, s.spent) for s in statements], _currency([s.budget for s in statements])),
         unit=first.unit,
         dataset=first.dataset,
         ledger="file" if all(statement.ledger == "file" for statement in statements) else "memory",
         is_private=all(statement.is_private for statement in statements),
         version=first.version,
+        randomness=" and ".join(dict.fromkeys(_drawn_by(statement) for statement in statements)),
     )
 
 
-def _total(amounts: Sequence[tuple[Budget, Fraction]]) -> Fraction:
-    """Pure ε adds up where all are pure; otherwise ρ does, with ε²/2 for a pure ε."""
-    if all(budget.is_pure for budget, _ in amounts):
-        return sum((amount for _, amount in amounts), Fraction(0))
-    return sum((rho_of_pure(amount) if budget.is_pure else amount for budget, amount in amounts), Fraction(0))
+def _together(statements: Sequence[Statement]) -> Budget:
+    """What all of them promise together. Of a declared (ε, δ) no ρ follows: then every ε and every δ is added up."""
+    budgets = [statement.budget for statement in statements]
+    declared = [s.budget.delta for s in statements if s.is_declared and s.budget.delta is not None]
+    if not declared:
+        return _added(budgets)
+    pairs = [_epsilon_and_delta(budget, min(declared)) for budget in budgets]
+    epsilon, delta = (sum(each, Fraction(0)) for each in zip(*pairs, strict=True))
+    amount = _total([(budget, budget.amount) for budget in budgets], Currency.ZCDP)
+    return Budget(Currency.ZCDP, amount, budgets[0].relation, budgets[0].max_rows, epsilon, delta)
+
+
+def _epsilon_and_delta(budget: Budget, delta: Fraction) -> tuple[Fraction, Fraction]:
+    """What a budget promises by itself; a ρ or a μ² at `delta`."""
+    if budget.is_pure:
+        return budget.amount, Fraction(0)
+    if budget.epsilon is not None and budget.delta is not None:
+        return budget.epsilon, budget.delta
+    whole = delta + budget.additive
+    return budget.epsilon_at(whole), whole
+
+
+def _drawn_by(statement: Statement) -> str:
+    return f"{statement.randomness} {statement.randomness_version}".rstrip()
+
+
+def _currency(budgets: Sequence[Budget]) -> Currency:
+    """What the sum is counted in: ε where all are pure, μ² where all others are Gaussian DP, else ρ."""
+    used = {budget.currency for budget in budgets}
+    if used == {Currency.PURE}:
+        return Currency.PURE
+    return Currency.ZCDP if Currency.ZCDP in used else Currency.GAUSSIAN
+
+
+def _total(amounts: Sequence[tuple[Budget, Fraction]], currency: Currency) -> Fraction:
+    found = [converted(amount, budget.currency, currency) for budget, amount in amounts]
+    return sum((amount for amount in found if amount is not None), Fraction(0))
 
 
 def _added(budgets: Sequence[Budget]) -> Budget:
     """What all of them promise together: in ε at the smallest of their δ where they promise at one."""
-    first = budgets[0]
-    amount = _total([(budget, budget.amount) for budget in budgets])
-    deltas = [budget.delta for budget in budgets if budget.delta is not None]
-    if all(budget.is_pure for budget in budgets):
-        return Budget(Currency.PURE, amount, first.relation, first.max_rows)
-    if not deltas:
-        return Budget(Currency.ZCDP, amount, first.relation, first.max_rows)
-    delta = min(deltas)
-    return Budget(Currency.APPROXIMATE, amount, first.relation, first.max_rows, epsilon_at(amount, delta), delta)
+    first, currency = budgets[0], _currency(budgets)
+    amount = _total([(budget, budget.amount) for budget in budgets], currency)
+    additive = sum((budget.additive for budget in budgets), Fraction(0))
+    whole = Budget(currency, amount, first.relation, first.max_rows, additive=additive)
+    # What thresholds may add comes on top of the δ that the amounts are converted at.
+    deltas = [budget.delta - budget.additive for budget in budgets if budget.delta is not None]
+    if whole.is_pure or not deltas:
+        return whole
+    delta = min(deltas) + additive
+    return replace(whole, epsilon=whole.epsilon_at(delta), delta=delta)

@@ -11,8 +11,8 @@ from priory.domain import Domain
 from priory.model.diagnostics import Diagnostics, PathPoint, ScheduledLevel
 from priory.privacy.budget import Budget, Currency, positive
 from priory.privacy.measurement import Measurement
-from priory.privacy.noise import Gaussian, Laplace, Noise
-from priory.privacy.statement import KEPT, Statement
+from priory.privacy.noise import Gaussian, Laplace, Noise, RoundedGaussian
+from priory.privacy.statement import KEPT, UNKNOWN_RANDOMNESS, Statement
 from priory.queries.parts import Identity, Matrix, Mean, Moments, Part, Point, Prefix, Range, Recode, Set, Total
 from priory.queries.query import Query
 from priory.queries.sensitivity import Relation
@@ -54,9 +54,7 @@ def encode_measurements(measurements: Sequence[Measurement]) -> tuple[list[Json]
                 "parts": parts,
                 "values": values,
                 "stddev": stddev,
-                "noise": None
-                if measurement.noise is None
-                else {"kind": measurement.noise.kind, "scale": str(measurement.noise.scale)},
+                "noise": None if measurement.noise is None else _encode_noise(measurement.noise),
             }
         )
     return described, arrays
@@ -77,8 +75,20 @@ def _decode_measurement(described: Json, arrays: Mapping[str, bytes], domain: Do
         query,
         array_of(arrays[described["values"]]),
         array_of(arrays[stddev]) if isinstance(stddev, str) else float(stddev),
-        None if noise is None else _NOISES[noise["kind"]](_amount(noise["scale"])),
+        None if noise is None else _decode_noise(noise),
     )
+
+
+def _encode_noise(noise: Noise) -> Json:
+    described: Json = {"kind": noise.kind, "scale": str(noise.scale)}
+    return described | {"bits": noise.bits} if isinstance(noise, RoundedGaussian) else described
+
+
+def _decode_noise(described: Json) -> Noise:
+    scale = _amount(described["scale"])
+    if described["kind"] == RoundedGaussian.kind:
+        return RoundedGaussian(scale, int(described["bits"]))
+    return _NOISES[described["kind"]](scale)
 
 
 def _encode_part(part: Part, name: str, arrays: dict[str, bytes]) -> Json:
@@ -113,6 +123,7 @@ def encode_statement(statement: Statement) -> Json:
             "amount": str(budget.amount),
             "epsilon": None if budget.epsilon is None else str(budget.epsilon),
             "delta": None if budget.delta is None else str(budget.delta),
+            "additive": str(budget.additive),
             "relation": budget.relation.value,
             "max_rows": budget.max_rows,
         },
@@ -121,6 +132,8 @@ def encode_statement(statement: Statement) -> Json:
         "dataset": statement.dataset,
         "ledger": statement.ledger,
         "version": statement.version,
+        "randomness": statement.randomness,
+        "randomness_version": statement.randomness_version,
     }
 
 
@@ -130,12 +143,14 @@ def decode_statement(described: Json) -> Statement:
     return Statement(
         mechanism=_text(described["mechanism"]),
         budget=Budget(
-            Currency(budget["currency"]),
+            Currency.of(budget["currency"]),
             _amount(budget["amount"]),
             Relation(budget["relation"]),
             int(budget["max_rows"]),
             None if budget["epsilon"] is None else _amount(budget["epsilon"]),
             None if budget["delta"] is None else _amount(budget["delta"]),
+            # Version 0.1 knew of none.
+            _amount(budget.get("additive", "0")),
         ),
         spent=_amount(described["spent"]),
         unit=_text(described["unit"]),
@@ -143,6 +158,8 @@ def decode_statement(described: Json) -> Statement:
         ledger=_one_of(described["ledger"], KEPT),
         is_private=described["is_private"] is True,
         version=_text(described["version"]),
+        randomness=_text(described.get("randomness", UNKNOWN_RANDOMNESS)),
+        randomness_version=_text(described.get("randomness_version", "")),
     )
 
 

@@ -16,7 +16,7 @@ from priory.errors import DataError
 from priory.estimate.estimator import estimate
 from priory.privacy.budget import Budget
 from priory.privacy.measurement import Measurement
-from priory.privacy.statement import Statement
+from priory.privacy.statement import DECLARED, Statement
 from priory.queries.parts import Point
 from priory.queries.query import Query
 from priory.release.estimated import evidence, uniform
@@ -96,7 +96,7 @@ def declared_release(
     from importlib.metadata import version
 
     statement = Statement(
-        mechanism="measured elsewhere, as declared by whoever measured",
+        mechanism=DECLARED,
         budget=budget,
         spent=budget.amount,
         unit="a row",
@@ -104,6 +104,7 @@ def declared_release(
         ledger="memory",
         is_private=True,
         version=version("priory"),
+        randomness="whoever measured",
     )
     base = uniform(schema.domain, schema)
     model = estimate(evidence(measurements), schema.domain, base=base, total=total, stop=stop)

@@ -69,7 +69,7 @@ class Contents:
         answers = answered(release, asked)
         return cls(
             statement=release.statement,
-            explanation=explain(release.statement.budget),
+            explanation=explain(release.statement.budget, is_declared=release.statement.is_declared),
             total=model.total,
             columns=tuple(answers[: len(alone)]),
             associations=compared,

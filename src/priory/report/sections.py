@@ -6,6 +6,7 @@ import math
 import numpy as np
 
 from priory.factor import Array
+from priory.privacy.explain import percent_up
 from priory.privacy.statement import KEPT
 from priory.release.release import LEVEL
 from priory.report import charts
@@ -26,8 +27,7 @@ SOURCES = {
 
 def lead(contents: Contents) -> Html:
     """The figures on top."""
-    budget = contents.statement.budget
-    promise, _, detail = str(budget).partition(" (")
+    promise, _, detail = contents.statement.promise.partition(" (")
     facts = [
         (f"≈ {amount(contents.total)}", "records, estimated"),
         (f"{len(contents.columns):,}", "columns"),
@@ -45,9 +45,9 @@ def privacy(contents: Contents) -> Section:
     body = [
         paragraph(
             f"The figures on this page come from a table about {_quoted(statement.dataset)} that is not public. They "
-            f"were released under differential privacy: noise was added so that hardly anything can be learnt from "
-            f"them about any single {who}, whatever one knows already and whatever is published later. Everything "
-            f"here was worked out from the noisy measurements alone, so looking at it costs no more privacy."
+            f"were released under differential privacy: noise was added, so that what they tell about any single {who} "
+            f"is limited as said here. The limit holds whatever is published elsewhere. Everything on this page was "
+            f"worked out from the noisy measurements alone, so looking at it costs no more privacy."
         ),
         _meaning(contents),
         _terms(contents),
@@ -69,7 +69,7 @@ def citation(contents: Contents) -> str:
     stamp = "" if statement.is_private else "NOT PRIVATE (test randomness): "
     return (
         f"{stamp}Statistics of {_quoted(statement.dataset)}, released under differential privacy with "
-        f"{statement.budget}, for tables that differ in {statement.unit} ({statement.budget.relation} neighbours), by "
+        f"{statement.promise}, for tables that differ in {statement.unit} ({statement.budget.relation} neighbours), by "
         f"the mechanism {_quoted(statement.mechanism)} of priory {statement.version}."
     )
 
@@ -251,7 +251,7 @@ def amount(value: float) -> str:
 def _meaning(contents: Contents) -> Html:
     """How far a suspicion can grow, as a table, and the rest of the explanation."""
     first, *rest = contents.explanation.lines[1:]
-    rows = [[_percent(belief.before), f"at most {_percent(belief.after)}"] for belief in contents.explanation.beliefs]
+    rows = [[_percent(belief.before), f"at most {percent_up(belief.after)}"] for belief in contents.explanation.beliefs]
     others = [element("li", Text(line)) for line in rest if not line.startswith("- ")]
     return joined(
         paragraph(first), table(["belief without it", "belief with it"], rows), element("ul", *others, class_="quiet")

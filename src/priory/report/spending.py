@@ -56,4 +56,4 @@ def _cost(release: Release, measurement: Measurement) -> Fraction | None:
         # Without noise the answer is public, and costs nothing.
         return Fraction(0) if measurement.stddev == 0 else None
     size = sensitivity(measurement.query, budget.relation, budget.max_rows)
-    return measurement.noise.cost(size, is_pure=budget.is_pure)
+    return measurement.noise.cost(size, budget.currency)

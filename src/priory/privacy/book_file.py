@@ -1,0 +1,355 @@
+"""Book file: how a book is kept in SQLite, with seals against damage.
+
+Every line and every event carries a seal, a keyed hash of its contents. One more row, the head, says how many there are
+and is sealed too, so that a line that was taken away is missed, the last one included.
+
+What version 0.1 wrote is format 1. It is read as it is, and rewritten as format 2 in one transaction before the first
+new line is written.
+"""
+
+import hashlib
+import hmac
+import json
+import secrets
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from priory.errors import LedgerError
+from priory.privacy.book import Entry, Event, State, Terms, now
+from priory.privacy.budget import Budget, Currency
+from priory.queries.sensitivity import Relation, Sensitivity
+
+FORMAT = 2
+# "prio" in ASCII marks the file as ours.
+_APPLICATION = 0x7072696F
+_WAIT_IN_SECONDS = 60.0
+
+_TERMS = "CREATE TABLE terms (text TEXT NOT NULL, secret BLOB NOT NULL, seal TEXT NOT NULL)"
+_LINES = (
+    """CREATE TABLE reservations (
+        number INTEGER PRIMARY KEY, mechanism TEXT NOT NULL, asked TEXT NOT NULL, charged TEXT NOT NULL,
+        asked_additive TEXT NOT NULL, charged_additive TEXT NOT NULL, state TEXT NOT NULL, opened TEXT NOT NULL,
+        closed TEXT, seal TEXT NOT NULL
+    )""",
+    """CREATE TABLE events (
+        reservation INTEGER NOT NULL REFERENCES reservations (number), number INTEGER NOT NULL, text TEXT NOT NULL,
+        seal TEXT NOT NULL, PRIMARY KEY (reservation, number)
+    )""",
+    "CREATE TABLE head (lines INTEGER NOT NULL, events INTEGER NOT NULL, seal TEXT NOT NULL)",
+)
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """Open an existing file for durable writes."""
+    connection = sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True, isolation_level=None, timeout=_WAIT_IN_SECONDS)
+    try:
+        # EXTRA also syncs the folder after a journal is removed: a committed line survives a power cut.
+        connection.execute("PRAGMA synchronous = EXTRA")
+        connection.execute("PRAGMA fullfsync = ON")
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
+
+
+def write_new(connection: sqlite3.Connection, terms: Terms) -> None:
+    """Write `terms` and a new key into an empty file."""
+    secret = secrets.token_bytes(32)
+    text = _terms_text(terms)
+    connection.execute(f"PRAGMA application_id = {_APPLICATION}")
+    connection.execute(f"PRAGMA user_version = {FORMAT}")
+    connection.execute("BEGIN IMMEDIATE")
+    for table in (_TERMS, *_LINES):
+        connection.execute(table)
+    connection.execute("INSERT INTO terms VALUES (?, ?, ?)", (text, secret, _seal(secret, (text,))))
+    connection.execute("INSERT INTO head VALUES (0, 0, ?)", (_seal(secret, ("head", 0, 0)),))
+    connection.execute("COMMIT")
+
+
+def read_terms(connection: sqlite3.Connection) -> tuple[Terms, bytes]:
+    """The terms and the key.
+
+    Raises:
+        LedgerError: the file is no ledger, newer than this version reads, or damaged.
+    """
+    if connection.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION:
+        raise LedgerError("this file is not a ledger. Nothing was spent")
+    if _format(connection) > FORMAT:
+        raise LedgerError(
+            f"this ledger has format {_format(connection)}; this version of priory reads up to {FORMAT}: upgrade it"
+        )
+    if connection.execute("PRAGMA quick_check").fetchone()[0] != "ok":
+        raise _damaged()
+    rows = connection.execute("SELECT text, secret, seal FROM terms").fetchall()
+    if len(rows) != 1 or not _is_sealed(rows[0][1], rows[0][:1], rows[0][2]):
+        raise _damaged()
+    return _terms_of(rows[0][0]), rows[0][1]
+
+
+def bind_schema(connection: sqlite3.Connection, secret: bytes, schema: str) -> Terms:
+    """Write the schema into terms that have none yet.
+
+    Raises:
+        LedgerError: they have one.
+    """
+    terms, _ = read_terms(connection)
+    if terms.schema:
+        raise LedgerError("this ledger is bound to a schema already. Nothing was spent")
+    [(text,)] = connection.execute("SELECT text FROM terms").fetchall()
+    bound = json.dumps({**json.loads(text), "schema": schema})
+    connection.execute("UPDATE terms SET text = ?, seal = ?", (bound, _seal(secret, (bound,))))
+    return _terms_of(bound)
+
+
+def read_lines(connection: sqlite3.Connection, secret: bytes) -> list[Entry]:
+    """Every line, in order, without its events.
+
+    Raises:
+        LedgerError: one is missing or was changed.
+    """
+    if _format(connection) == 1:
+        return _first_lines(connection, secret)
+    found = connection.execute(
+        "SELECT number, mechanism, asked, charged, asked_additive, charged_additive, state, opened, closed, seal "
+        "FROM reservations ORDER BY number"
+    ).fetchall()
+    if [row[0] for row in found] != list(range(1, len(found) + 1)):
+        raise _damaged()
+    if not all(_is_sealed(secret, ("line", *row[:-1]), row[-1]) for row in found):
+        raise _damaged()
+    lines, events = _head(connection, secret)
+    if lines != len(found) or events != connection.execute("SELECT count(*) FROM events").fetchone()[0]:
+        raise _damaged()
+    return [
+        Entry(
+            number,
+            mechanism,
+            Fraction(asked),
+            Fraction(charged),
+            State(state),
+            opened,
+            closed,
+            asked_additive=Fraction(asked_additive),
+            charged_additive=Fraction(charged_additive),
+        )
+        for number, mechanism, asked, charged, asked_additive, charged_additive, state, opened, closed, _ in found
+    ]
+
+
+def read_events(connection: sqlite3.Connection, secret: bytes) -> dict[int, list[Event]]:
+    """What each line paid for.
+
+    Raises:
+        LedgerError: one was changed.
+    """
+    if _format(connection) == 1:
+        return _first_events(connection)
+    paid: dict[int, list[Event]] = {}
+    found = connection.execute("SELECT reservation, number, text, seal FROM events ORDER BY reservation, number")
+    for reservation, number, text, seal in found.fetchall():
+        events = paid.setdefault(reservation, [])
+        if number != len(events) or not _is_sealed(secret, ("event", reservation, number, text), seal):
+            raise _damaged()
+        events.append(_event_of(text))
+    return paid
+
+
+def insert_line(connection: sqlite3.Connection, secret: bytes, entry: Entry) -> None:
+    """Write a new line."""
+    lines, events = _head(connection, secret)
+    _write_line(connection, secret, entry)
+    _count(connection, secret, lines + 1, events)
+
+
+def update_line(connection: sqlite3.Connection, secret: bytes, entry: Entry) -> None:
+    """Write a line over itself."""
+    fields = _fields(entry)
+    connection.execute(
+        "UPDATE reservations SET charged = ?, charged_additive = ?, state = ?, closed = ?, seal = ? WHERE number = ?",
+        (fields[3], fields[5], fields[6], fields[8], _seal(secret, ("line", *fields)), entry.number),
+    )
+
+
+def insert_events(
+    connection: sqlite3.Connection, secret: bytes, reservation: int, first: int, events: Sequence[Event]
+) -> None:
+    """Write further events of a line, the first of them with the number `first`."""
+    lines, so_far = _head(connection, secret)
+    _write_events(connection, secret, reservation, first, events)
+    _count(connection, secret, lines, so_far + len(events))
+
+
+def upgrade(connection: sqlite3.Connection, secret: bytes) -> None:
+    """Rewrite format 1 as format 2, in the transaction at hand; does nothing to format 2.
+
+    Raises:
+        LedgerError: a line is missing or was changed.
+    """
+    if _format(connection) == FORMAT:
+        return
+    lines, paid = _first_lines(connection, secret), _first_events(connection)
+    connection.execute("DROP TABLE events")
+    connection.execute("DROP TABLE reservations")
+    for table in _LINES:
+        connection.execute(table)
+    for entry in lines:
+        _write_line(connection, secret, entry)
+        _write_events(connection, secret, entry.number, 0, paid.get(entry.number, []))
+    count = sum(map(len, paid.values()))
+    connection.execute("INSERT INTO head VALUES (?, ?, '')", (len(lines), count))
+    _count(connection, secret, len(lines), count)
+    connection.execute(f"PRAGMA user_version = {FORMAT}")
+
+
+def _format(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _fields(entry: Entry) -> tuple[Any, ...]:
+    """What of a line is stored and sealed."""
+    amounts = (entry.asked, entry.charged, entry.asked_additive, entry.charged_additive)
+    return (entry.number, entry.mechanism, *map(str, amounts), entry.state.value, entry.opened, entry.closed)
+
+
+def _write_line(connection: sqlite3.Connection, secret: bytes, entry: Entry) -> None:
+    fields = _fields(entry)
+    places = ", ".join("?" * (len(fields) + 1))
+    connection.execute(f"INSERT INTO reservations VALUES ({places})", (*fields, _seal(secret, ("line", *fields))))
+
+
+def _write_events(
+    connection: sqlite3.Connection, secret: bytes, reservation: int, first: int, events: Sequence[Event]
+) -> None:
+    keyed = [(reservation, number, _event_text(event)) for number, event in enumerate(events, start=first)]
+    connection.executemany(
+        "INSERT INTO events VALUES (?, ?, ?, ?)", [(*fields, _seal(secret, ("event", *fields))) for fields in keyed]
+    )
+
+
+def _head(connection: sqlite3.Connection, secret: bytes) -> tuple[int, int]:
+    """How many lines and events there are, as they were counted when they were written."""
+    rows = connection.execute("SELECT lines, events, seal FROM head").fetchall()
+    if len(rows) != 1 or not _is_sealed(secret, ("head", *rows[0][:2]), rows[0][2]):
+        raise _damaged()
+    return rows[0][0], rows[0][1]
+
+
+def _count(connection: sqlite3.Connection, secret: bytes, lines: int, events: int) -> None:
+    seal = _seal(secret, ("head", lines, events))
+    connection.execute("UPDATE head SET lines = ?, events = ?, seal = ?", (lines, events, seal))
+
+
+def _first_lines(connection: sqlite3.Connection, secret: bytes) -> list[Entry]:
+    """The lines of format 1."""
+    found = connection.execute(
+        "SELECT number, mechanism, asked, charged, state, opened, closed, seal FROM reservations ORDER BY number"
+    ).fetchall()
+    if [row[0] for row in found] != list(range(1, len(found) + 1)):
+        raise _damaged()
+    if not all(_is_sealed(secret, row[:-1], row[-1]) for row in found):
+        raise _damaged()
+    return [
+        Entry(number, mechanism, Fraction(asked), Fraction(charged), State(state), opened, closed)
+        for number, mechanism, asked, charged, state, opened, closed, _ in found
+    ]
+
+
+def _first_events(connection: sqlite3.Connection) -> dict[int, list[Event]]:
+    """The events of format 1, which had no seals."""
+    paid: dict[int, list[Event]] = {}
+    found = connection.execute("SELECT reservation, kind, what, cost FROM events ORDER BY reservation, number")
+    for reservation, kind, what, cost in found.fetchall():
+        try:
+            paid.setdefault(reservation, []).append(Event(kind, what, Fraction(cost)))
+        except (ValueError, TypeError, ZeroDivisionError):
+            raise _damaged() from None
+    return paid
+
+
+def _event_text(event: Event) -> str:
+    size = event.sensitivity
+    return json.dumps(
+        {
+            "kind": event.kind,
+            "what": event.what,
+            "cost": str(event.cost),
+            "currency": None if event.currency is None else event.currency.value,
+            "l1": None if size is None else str(size.l1),
+            "l2_squared": None if size is None else str(size.l2_squared),
+            "moved": None if event.moved is None else str(event.moved),
+            "scale": None if event.scale is None else str(event.scale),
+            "draws": event.draws,
+            "additive": str(event.additive),
+        }
+    )
+
+
+def _event_of(text: str) -> Event:
+    told = json.loads(text)
+    return Event(
+        told["kind"],
+        told["what"],
+        Fraction(told["cost"]),
+        None if told["currency"] is None else Currency(told["currency"]),
+        None if told["l1"] is None else Sensitivity(Fraction(told["l1"]), Fraction(told["l2_squared"])),
+        None if told["moved"] is None else Fraction(told["moved"]),
+        None if told["scale"] is None else Fraction(told["scale"]),
+        told["draws"],
+        Fraction(told["additive"]),
+    )
+
+
+def _terms_text(terms: Terms) -> str:
+    total = terms.total
+    return json.dumps(
+        {
+            "dataset": terms.dataset,
+            "schema": terms.schema,
+            "person": terms.person,
+            "currency": total.currency.value,
+            "amount": str(total.amount),
+            "epsilon": None if total.epsilon is None else str(total.epsilon),
+            "delta": None if total.delta is None else str(total.delta),
+            "additive": str(total.additive),
+            "relation": total.relation.value,
+            "max_rows": total.max_rows,
+            "made": now(),
+        }
+    )
+
+
+def _terms_of(text: str) -> Terms:
+    made = json.loads(text)
+    total = Budget(
+        Currency.of(made["currency"]),
+        Fraction(made["amount"]),
+        Relation(made["relation"]),
+        made["max_rows"],
+        None if made["epsilon"] is None else Fraction(made["epsilon"]),
+        None if made["delta"] is None else Fraction(made["delta"]),
+    )
+    # Version 0.1 knew of no additive δ′.
+    total = replace(total, additive=Fraction(made.get("additive", 0)))
+    return Terms(made["dataset"], made["schema"], total, made["person"])
+
+
+def _seal(secret: bytes, fields: tuple[Any, ...]) -> str:
+    return hmac.new(secret, json.dumps(fields).encode(), hashlib.sha256).hexdigest()
+
+
+def _is_sealed(secret: object, fields: tuple[Any, ...], seal: object) -> bool:
+    if not isinstance(secret, bytes) or not isinstance(seal, str):
+        return False
+    try:
+        return hmac.compare_digest(_seal(secret, tuple(fields)), seal)
+    except TypeError:
+        # Damage can turn text into bytes, which have no place in JSON.
+        return False
+
+
+def _damaged() -> LedgerError:
+    return LedgerError("this ledger is damaged: restore its latest backup. Nothing was spent")
