@@ -45,12 +45,12 @@ def _by_schedule(setting: Setting, schedule: Sequence[ScheduledLevel]) -> Array:
         own = [replace(level, is_implied=False) for level in schedule if level.is_implied]
         alpha = implied.multipliers(_by_schedule(inner, own), evidence.size)
     for level in (level for level in schedule if not level.is_implied):
-        places = evidence.all_places(level.members)
+        indices = evidence.indices_of(level.members)
         problem = setting.problem(level.members, evidence.values)
-        state = solver.init(problem, Start(multipliers=alpha[places]))
+        state = solver.init(problem, Start(multipliers=alpha[indices]))
         for number, temperature in enumerate(level.temperatures, 1):
             before, state = state, solver.step_at(problem, state, temperature)
             if number == len(level.temperatures) and level.share < 1:
                 state = interpolated(problem, before, state, level.share)
-        alpha[places] = state.alpha
+        alpha[indices] = state.alpha
     return alpha

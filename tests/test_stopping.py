@@ -276,7 +276,7 @@ def test_implied_one_way_marginals_are_the_best_averages_of_what_was_measured() 
     # z is said twice: with variances 4·30 and 9·40.
     weights = np.array([1 / 120, 1 / 360])
     expected = (weights[0] * tables["x", "z"].sum(0) + weights[1] * tables["y", "z"].sum(0)) / weights.sum()
-    place = implied.evidence.places[implied.evidence.layout.cliques.index(("z",))]
+    place = implied.evidence.spans[implied.evidence.layout.cliques.index(("z",))]
     np.testing.assert_allclose(implied.evidence.values[place], expected)
     np.testing.assert_allclose(implied.evidence.stddevs[place], weights.sum() ** -0.5)
     # Their multipliers give the same potentials when lifted to the measured answers.

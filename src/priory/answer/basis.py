@@ -164,8 +164,8 @@ class Basis:
 
     def intervals(self, sums: Sequence[Sequence[ScaledQuery]]) -> list[Interval]:
         """Answers to sums of terms."""
-        found = iter(self.drawn([term for terms in sums for term in terms]))
-        return [Drawn.summed([next(found) for _ in terms]).interval(self.level) for terms in sums]
+        answers = iter(self.drawn([term for terms in sums for term in terms]))
+        return [Drawn.summed([next(answers) for _ in terms]).interval(self.level) for terms in sums]
 
     def _drawn(self, term: ScaledQuery, answer: Array, repeats: Array) -> Drawn:
         source = source_of(term.query, self.redrawing.measurements)

@@ -89,13 +89,13 @@ def size_groups(sizes: Array, edges: Sequence[float], fewest: int) -> Array:
 
 def _left_out(measurements: Sequence[Measurement]) -> list[Measurement]:
     """Marginals whose attributes are all in other measurements, too."""
-    found = []
+    chosen = []
     for out in measurements:
         clique = set(out.query.clique)
         others = [m.query.clique for m in measurements if not clique <= set(m.query.clique)]
         if len(clique) > 1 and out.query.is_marginal and clique <= {name for other in others for name in other}:
-            found.append(out)
-    return found[:: -(-len(found) // _MOST)] if found else []
+            chosen.append(out)
+    return chosen[:: -(-len(chosen) // _MOST)] if chosen else []
 
 
 def _upper(tops: Array, spreads: Array, weights: Array) -> Array:

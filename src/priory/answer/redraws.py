@@ -147,7 +147,7 @@ class Bias:
 def _noise(evidence: Evidence, rng: np.random.Generator) -> Array:
     """Fresh noise of the kind and scale of each measurement."""
     drawn = []
-    for kind, place in zip(evidence.kinds, evidence.places, strict=True):
-        stddevs = evidence.stddevs[place]
+    for kind, span in zip(evidence.kinds, evidence.spans, strict=True):
+        stddevs = evidence.stddevs[span]
         drawn.append(rng.laplace(0, stddevs / 2**0.5) if kind == "laplace" else rng.normal(0, stddevs))
     return joined(drawn)

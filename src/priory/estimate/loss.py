@@ -77,7 +77,7 @@ class L2(_OfEvidence):
     @cached_property
     def lipschitz(self) -> float:
         """The sum over queries of λ_max(QᵀQ)/σ²: queries on one clique, or on overlapping ones, add up at worst."""
-        least = [float(self.evidence.stddevs[place].min()) for place in self.evidence.places]
+        least = [float(self.evidence.stddevs[span].min()) for span in self.evidence.spans]
         return sum(top_eigenvalue(q) / s**2 for q, s in zip(self.evidence.queries, least, strict=True))
 
 

@@ -35,8 +35,8 @@ def levels(evidence: Evidence, known: Sequence[int] = ()) -> list[list[int]]:
     `known`, because the estimate starts from them, belong to every level.
     """
     weakness = {
-        i: math.log(query.rows) - 0.5 * math.log(np.mean(evidence.stddevs[place] ** -2.0))
-        for i, (query, place) in enumerate(zip(evidence.queries, evidence.places, strict=True))
+        i: math.log(query.rows) - 0.5 * math.log(np.mean(evidence.stddevs[span] ** -2.0))
+        for i, (query, span) in enumerate(zip(evidence.queries, evidence.spans, strict=True))
         if i not in set(known)
     }
     if not weakness:
@@ -96,13 +96,13 @@ class _Path:
         """Go through some levels; `multipliers`, of the fit and of the perturbed one, change in place."""
         evidence, pace = setting.evidence, setting.warm.pace
         for members in every_level:
-            places = evidence.all_places(members)
+            indices = evidence.indices_of(members)
             coupling = CoupledFits.of(setting, members, perturbed, has_estimated_total=self.setting.total.is_estimated)
-            starts = [Start(multipliers=alpha[places], pace=pace) for alpha in multipliers] or [Start(pace=pace)] * 2
+            starts = [Start(multipliers=alpha[indices], pace=pace) for alpha in multipliers] or [Start(pace=pace)] * 2
             descent = _descent(coupling, coupling.start(*starts), _caution(setting))
             self._add(descent, ScheduledLevel(tuple(members), (), is_implied, descent.share))
             for alpha, state in zip(multipliers, (descent.chosen.fit, descent.chosen.perturbed), strict=False):
-                alpha[places] = state.alpha
+                alpha[indices] = state.alpha
         return coupling, descent.chosen, descent.status
 
     def _add(self, descent: "_Descent", level: ScheduledLevel) -> None:

@@ -115,7 +115,7 @@ class CoupledFits:
     ) -> "CoupledFits":
         """The fits to the queries with these numbers, when the answers to all are those of `setting` or `perturbed`."""
         fit, other = (setting.problem(members, values) for values in (setting.evidence.values, perturbed))
-        signs = setting.signs[setting.evidence.all_places(members)]
+        signs = setting.signs[setting.evidence.indices_of(members)]
         return cls(setting.solver, fit, other, signs, has_estimated_total)
 
     def coupled(self, fit: State, perturbed: State) -> CoupledState:

@@ -66,8 +66,8 @@ class Warm:
         """The multipliers of all answers, of the fit and of the perturbed one; 0 for those of new queries."""
         fit, perturbed = np.zeros(evidence.size), np.zeros(evidence.size)
         for number in self.numbers(evidence):
-            place = evidence.places[number]
-            _, fit[place], perturbed[place] = self.multipliers[number]
+            span = evidence.spans[number]
+            _, fit[span], perturbed[span] = self.multipliers[number]
         return fit, perturbed
 
 
@@ -153,8 +153,8 @@ class Fit:
             notes=notes,
             schedule=self.schedule,
             multipliers=tuple(
-                (query, alphas[0][place], alphas[1][place])
-                for query, place in zip(evidence.queries, evidence.places, strict=True)
+                (query, alphas[0][span], alphas[1][span])
+                for query, span in zip(evidence.queries, evidence.spans, strict=True)
                 if alphas
             ),
             degrees_of_freedom=self.degrees_of_freedom,

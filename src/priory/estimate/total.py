@@ -54,11 +54,11 @@ def total_of(evidence: Evidence) -> TotalEstimate:
     """
     weights = np.zeros(evidence.size)
     precision = 0.0
-    for query, place in zip(evidence.queries, evidence.places, strict=True):
+    for query, span in zip(evidence.queries, evidence.spans, strict=True):
         solution = _ones_solution(query)
         if solution is not None:
-            certainty = 1 / float(np.sum((solution * evidence.stddevs[place]) ** 2))
-            weights[place] = certainty * solution
+            certainty = 1 / float(np.sum((solution * evidence.stddevs[span]) ** 2))
+            weights[span] = certainty * solution
             precision += certainty
     if precision == 0:
         raise OptionError("total", "no measurement determines the number of records; measure a marginal or give total=")

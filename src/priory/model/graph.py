@@ -116,29 +116,29 @@ class GraphTilted(Tilted):
                 below[bags[i].parent].append(i)
         return [_from_top(root, below, bags, asked) for root in roots]
 
-    def _bag_tables(self, place: int, *, is_top: bool) -> list[LabelledTable]:
+    def _bag_tables(self, index: int, *, is_top: bool) -> list[LabelledTable]:
         """A bag's marginal as tables, or its conditional distribution given its separator."""
         program = self.calibrated.program
-        if is_top or program.beliefs[place] is None:
-            return [(ref.axes, self._array(ref)) for ref in program.tables[place].refs]
-        if place in self._conditionals:
-            return self._conditionals[place]
-        found = self._conditional(place)
-        if found[-1][1].size <= _DIVIDED_CELLS:
-            self._conditionals[place] = found
-        return found
+        if is_top or program.beliefs[index] is None:
+            return [(ref.axes, self._array(ref)) for ref in program.tables[index].refs]
+        if index in self._conditionals:
+            return self._conditionals[index]
+        tables = self._conditional(index)
+        if tables[-1][1].size <= _DIVIDED_CELLS:
+            self._conditionals[index] = tables
+        return tables
 
     @cached_property
     def _conditionals(self) -> dict[int, list[LabelledTable]]:
         """What was divided already, for the next question."""
         return {}
 
-    def _conditional(self, place: int) -> list[LabelledTable]:
+    def _conditional(self, index: int) -> list[LabelledTable]:
         program = self.calibrated.program
-        belief = program.beliefs[place]
+        belief = program.beliefs[index]
         assert belief is not None  # noqa: S101  the caller looked
-        *others, last = ((ref.axes, self._array(ref)) for ref in program.tables[place].refs)
-        separator = program.plan.bags[place].separator
+        *others, last = ((ref.axes, self._array(ref)) for ref in program.tables[index].refs)
+        separator = program.plan.bags[index].separator
         mass = self._array(belief).transpose([belief.axes.index(v) for v in separator])
         inverse = np.divide(1.0, mass, out=np.zeros(mass.shape), where=mass > _NO_MASS)
         # The last table of a bag, cut or not, has all of its separator. It is divided at once: the inverses of two bags
@@ -154,26 +154,26 @@ class GraphTilted(Tilted):
     def sample(self, n: int, chance: Chance) -> Codes:
         columns = Columns.empty(n, self.domain.shape)
         program = self.calibrated.program
-        for place in range(len(program.plan.bags) - 1, -1, -1):
-            self._sample_bag(place, columns, chance)
+        for index in range(len(program.plan.bags) - 1, -1, -1):
+            self._sample_bag(index, columns, chance)
         for v in program.plan.free:
             columns.draw((v,), (), lambda _, size=self.domain.shape[v]: np.ones((1, size)), chance)  # type: ignore[misc]
         return columns.codes
 
-    def _sample_bag(self, place: int, columns: Columns, chance: Chance) -> None:
+    def _sample_bag(self, index: int, columns: Columns, chance: Chance) -> None:
         program = self.calibrated.program
-        bag, top = program.plan.bags[place], program.tables[place].top
+        bag, top = program.plan.bags[index], program.tables[index].top
         new = tuple(v for v in top.axes if v not in bag.separator)
         table = self._array(top).transpose([top.axes.index(v) for v in bag.separator + new])
         weights = table.reshape(self._cells(bag.separator), -1)
         columns.draw(new, bag.separator, lambda groups: weights[groups], chance)
         if bag.split is not None:
-            self._sample_summed(place, bag.split, columns, chance)
+            self._sample_summed(index, bag.split, columns, chance)
 
-    def _sample_summed(self, place: int, split: Split, columns: Columns, chance: Chance) -> None:
+    def _sample_summed(self, index: int, split: Split, columns: Columns, chance: Chance) -> None:
         """The attributes that a product of matrices sums: their weights are F times G, a row for each cell of H."""
         batch, left, right = (self._cells(axes) for axes in (split.batch, split.left, split.right))
-        refs = self.calibrated.program.tables[place].refs
+        refs = self.calibrated.program.tables[index].refs
         f = self._array(refs[0]).reshape(batch, left, -1)
         g = self._array(refs[1]).reshape(batch, -1, right)
 

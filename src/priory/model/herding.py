@@ -34,7 +34,7 @@ class Herd:
     """Rows to draw from.
 
     Attributes:
-        values: for each row and attribute, the place of its value among those of all attributes.
+        values: for each row and attribute, the index of its value among those of all attributes.
         size: how many values there are.
         owed: how often pairs of values should have occurred beyond how often they did; what changes.
     """
@@ -57,12 +57,12 @@ class Herd:
         return cls(values, int(starts[-1]), np.zeros((int(starts[-1]),) * 2, dtype=np.float32))
 
     def drawn(self, weights: Array, counts: Sequence[int], chance: Chance) -> Iterator[Places]:
-        """For each count the places of as many rows, all with the same weights."""
+        """For each count the indices of as many rows, all with the same weights."""
         target = self._target(weights, TARGET_ROWS * sum(counts), chance)
         for count in counts:
             before = self.owed.copy()
             blocks = math.ceil(count / BLOCK)
-            places = [np.zeros(0, dtype=np.intp)]
+            indices = [np.zeros(0, dtype=np.intp)]
             for number in range(blocks):
                 n = count * (number + 1) // blocks - count * number // blocks
                 pool = drawn_alike(weights, POOL * n, chance)
@@ -71,8 +71,8 @@ class Herd:
                 wanted = n * target + self.owed - OWED * before
                 picked = _picked(_alike(values), _sums(wanted, values), n)
                 self.owed[...] += n * target - self._pairs(values[picked])
-                places.append(pool[picked])
-            yield np.concatenate(places)
+                indices.append(pool[picked])
+            yield np.concatenate(indices)
 
     def _target(self, weights: Array, rows: int, chance: Chance) -> Floats:
         """How often each pair of values occurs in one row on average."""
@@ -113,16 +113,16 @@ def _sums(table: Floats, values: NDArray[np.int32]) -> Floats:
 def _picked(alike: Floats, wanted: Floats, n: int) -> list[int]:
     """`n` rows of a pool for which Σ alike − 2·Σ wanted is small: one by one, then each exchanged where that helps."""
     own, near = np.diag(alike) / 2, np.zeros(len(alike), dtype=np.float32)
-    taken = np.zeros(len(alike), dtype=np.float32)
+    barred = np.zeros(len(alike), dtype=np.float32)
     picked: list[int] = []
     for pick in range(2 * n):
         if pick >= n:
             near -= alike[picked[pick - n]]
-            taken[picked[pick - n]] = 0.0
-        gaps = near + own - min((pick + 1) / n, 1.0) * wanted + taken
+            barred[picked[pick - n]] = 0.0
+        gaps = near + own - min((pick + 1) / n, 1.0) * wanted + barred
         best = int(gaps.argmin())
         near += alike[best]
-        taken[best] = np.inf
+        barred[best] = np.inf
         picked.append(best)
     return picked[n:]
 

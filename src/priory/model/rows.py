@@ -94,10 +94,10 @@ class RowsTilted(Tilted):
 
     def log_mass(self, codes: Codes) -> Array:
         known = {row.tobytes(): i for i, row in enumerate(np.ascontiguousarray(self.codes))}
-        found = [known.get(row.tobytes(), -1) for row in np.ascontiguousarray(codes)]
+        numbers = [known.get(row.tobytes(), -1) for row in np.ascontiguousarray(codes)]
         with np.errstate(divide="ignore"):
             logs = np.append(np.log(self.shares), -np.inf)
-        return np.asarray(logs[np.array(found, dtype=np.int64)])
+        return np.asarray(logs[np.array(numbers, dtype=np.int64)])
 
     def entropy(self) -> float:
         positive = self.shares[self.shares > 0]

@@ -88,7 +88,7 @@ class DualAveraging(Solver):
         return GOING
 
     def finish(self, problem: Problem, state: State) -> State:
-        found = recovered(problem, state.marginals)
-        marginals = problem.marginals(found.theta)
-        calls = state.calls + found.calls + 1
-        return replace(state, theta=found.theta, marginals=marginals, value=problem.loss(marginals)[0], calls=calls)
+        potentials = recovered(problem, state.marginals)
+        end = State.at(problem, potentials.theta)
+        calls = state.calls + potentials.calls + end.calls
+        return replace(state, theta=end.theta, marginals=end.marginals, value=end.value, calls=calls)

@@ -45,12 +45,12 @@ class MultiplicativeSweeps(Solver):
     def step(self, problem: Problem, state: State) -> State:
         evidence = problem.evidence
         theta, marginals = state.theta, state.marginals
-        for place in evidence.places:
+        for span in evidence.spans:
             moved = np.zeros(evidence.size)
-            moved[place] = exponents(evidence.values, evidence.predicted(marginals), problem.total)[place]
+            moved[span] = exponents(evidence.values, evidence.predicted(marginals), problem.total)[span]
             theta = theta + evidence.adjoint(moved)
             marginals = problem.marginals(theta)
-        return state.moved(problem, theta, marginals, calls=len(evidence.places))
+        return state.moved(problem, theta, marginals, calls=len(evidence.spans))
 
     def status(self, problem: Problem, state: State) -> Status:
         if state.falls and max(state.falls) < self.tolerance:

@@ -126,12 +126,12 @@ class Raking(Solver):
     def _raked(self, problem: Problem, state: State, number: int) -> tuple[State, float]:
         """One update: the log ratio of one query's answers is added to its potentials."""
         evidence = problem.evidence
-        place = evidence.places[number]
+        span = evidence.spans[number]
         ratio = np.zeros(evidence.size)
-        model = evidence.predicted(state.marginals)[place] / problem.total
+        model = evidence.predicted(state.marginals)[span] / problem.total
         covered = float(model.sum())
         covers = covered > 1 - 1e-9
-        wanted = projected(evidence.values[place] / problem.total, model, self.projection, covers=covers)
+        wanted = projected(evidence.values[span] / problem.total, model, self.projection, covers=covers)
         has_mass = model > _NONE
         missed = float(wanted[~has_mass].sum())
         wanted = np.where(has_mass, np.maximum(wanted, _FLOOR * model), 0.0)
@@ -139,7 +139,7 @@ class Raking(Solver):
             wanted /= wanted.sum()
         rest = 0.0 if covers else np.log(max(1 - float(wanted.sum()), _FLOOR) / max(1 - covered, _FLOOR))
         # Cells of no row are scaled too; only ratios matter, so their factor is taken from the others instead.
-        ratio[place][has_mass] = self.damping * (np.log(wanted[has_mass] / model[has_mass]) - rest)
+        ratio[span][has_mass] = self.damping * (np.log(wanted[has_mass] / model[has_mass]) - rest)
         theta = state.theta + evidence.adjoint(ratio)
         marginals = problem.marginals(theta)
         value = problem.loss(marginals)[0]

@@ -56,10 +56,10 @@ class TorchContraction:
         log_z, marginals, is_safe = self.on_device(_torch().as_tensor(theta, device=self.device))
         if not is_safe:
             return self._cpu(theta, out)
-        found = marginals.to("cpu", dtype=_torch().float64).numpy()
+        copied = marginals.to("cpu", dtype=_torch().float64).numpy()
         if out is None:
-            return log_z, np.array(found)
-        out[...] = found
+            return log_z, np.array(copied)
+        out[...] = copied
         return log_z, out
 
     def on_device(self, theta: Any) -> tuple[float, Any, bool]:  # noqa: ANN401  a tensor
@@ -138,12 +138,12 @@ class _Tables:
         tops = torch.full((self.smalls,), -torch.inf, dtype=tables.dtype, device=tables.device)
         tops = tops.scatter_reduce(0, self.owner, tables[self.small], "amax")
         tables.index_add_(0, self.small, -tops[self.owner])
-        taken = tops.sum(dtype=torch.float64)
+        shift = tops.sum(dtype=torch.float64)
         for start, stop in self.large:
             top = tables[start:stop].amax()
             tables[start:stop].sub_(top)
-            taken = taken + top
-        return taken
+            shift = shift + top
+        return shift
 
     def _judge(self, shift: Any) -> None:  # noqa: ANN401
         """log Z, and how many entries of messages cannot be trusted."""

@@ -169,11 +169,11 @@ class _Writer:
 
     def _leaf_slots(self) -> list[Ref]:
         """The slot of each maximal clique: the first clique that is it."""
-        found: dict[int, Ref] = {}
+        first: dict[int, Ref] = {}
         for slot, clique, home in zip(self.slots, self.plan.cliques, self.plan.home, strict=True):
-            if home >= 0 and home not in found and clique == self.plan.maximal[home]:
-                found[home] = slot
-        return [found[i] for i in range(len(found))]
+            if home >= 0 and home not in first and clique == self.plan.maximal[home]:
+                first[home] = slot
+        return [first[i] for i in range(len(first))]
 
     def _nested(self) -> tuple[tuple[Step, ...], tuple[Step, ...]]:
         """Steps that add nested potentials, small ones to each other first, and that read their marginals back."""
@@ -193,16 +193,16 @@ class _Writer:
             self.spread(whole, merged)
         return tuple(before), tuple(after)
 
-    def _collect(self, place: int, bag: Bag) -> "_Dense | _Cut":
+    def _collect(self, index: int, bag: Bag) -> "_Dense | _Cut":
         factors = [_Node(self.leaf_slots[i], leaf=i) for i in bag.leaves]
         factors += [_Node(self.messages[i], child=i) for i in bag.children]
         written = _Dense(self, bag, factors) if bag.split is None else _Cut(self, bag, factors)
-        self.sum(self.raw[place], written.top)
-        self._norm(self.messages[place], self.raw[place], place)
+        self.sum(self.raw[index], written.top)
+        self._norm(self.messages[index], self.raw[index], index)
         return written
 
-    def _norm(self, out: Ref, raw: Ref, place: int) -> None:
-        self.steps.append(Step(NORM, (self.cells(raw.axes),), out.start, (1,), raw.start, (1,), place, (0,)))
+    def _norm(self, out: Ref, raw: Ref, index: int) -> None:
+        self.steps.append(Step(NORM, (self.cells(raw.axes),), out.start, (1,), raw.start, (1,), index, (0,)))
 
     def scale(self, table: Ref) -> None:
         """Divide a table by its maximum, where the program is to be scaled."""
@@ -210,12 +210,12 @@ class _Writer:
             self._norm(table, table, self.scales)
             self.scales += 1
 
-    def ratio(self, place: int) -> Ref:
+    def ratio(self, index: int) -> Ref:
         """What the parent believes of the bag's separator, over what the bag sent."""
-        raw, belief = self.raw[place], self.beliefs[place] or self.one
+        raw, belief = self.raw[index], self.beliefs[index] or self.one
         # The scaled message is no longer needed: its place takes the ratio.
-        self.steps.append(self._over(DIV, raw, self.messages[place], belief, raw))
-        return self.messages[place]
+        self.steps.append(self._over(DIV, raw, self.messages[index], belief, raw))
+        return self.messages[index]
 
     def multiplied(self, axes: Ints, factors: list[_Node], *, in_place: bool) -> tuple[Ref, list[_Node]]:
         """The product of `factors` as a table over `axes`, small products first; and what went into it."""
@@ -328,8 +328,8 @@ class _Dense:
         self.top, self.nodes = writer.multiplied(bag.members, factors, in_place=True)
         self.tables = Tables((self.top,), self.top)
 
-    def distribute(self, writer: _Writer, place: int) -> None:
-        writer.mul(self.top, self.top, writer.ratio(place))
+    def distribute(self, writer: _Writer, index: int) -> None:
+        writer.mul(self.top, self.top, writer.ratio(index))
         writer.spread(self.top, self.nodes)
 
 
@@ -358,8 +358,8 @@ class _Cut:
         writer.mul(self.top, self.top, self.h)
         self.tables = Tables((self.f, self.g, self.h), self.top)
 
-    def distribute(self, writer: _Writer, place: int) -> None:
-        ratio = writer.ratio(place)
+    def distribute(self, writer: _Writer, index: int) -> None:
+        ratio = writer.ratio(index)
         writer.mul(self.top, self.top, ratio)
         writer.mul(self.h, self.h, ratio)
         h = (self.h.start, (self.l * self.r, self.r, 1))
