@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from priory.data.schema import Schema
+from priory.mechanisms.fit import fit
 from priory.release import Release
 
 SCHEMA = Schema.coded({"age": 3, "sex": 2}, name="people")
@@ -79,3 +80,27 @@ def test_files_without_attributes_or_values_are_refused(house: Path) -> None:
         assert made.returncode == 4
         assert told in made.stderr
     assert not (house / "a.priory").exists()
+
+
+def test_the_partial_file_of_a_fit_is_known_by_its_contents_and_given_alone(
+    house: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    rows = {"age": [0, 1, 2] * 20, "sex": [0, 1] * 30}
+    with monkeypatch.context() as patch:
+        patch.setattr(Release, "save", stop)
+        with pytest.raises(KeyboardInterrupt):
+            fit(rows, SCHEMA, epsilon=1, mechanism="independent", output=house / "a.priory")
+    (house / "a.priory.partial").rename(house / "measured.csv")
+    for more in (("--epsilon", 1), ("--schema", house / "schema.yaml"), (house / "m.csv",)):
+        refused = priory("estimate", house / "measured.csv", *more, "-o", house / "b.priory")
+        assert refused.returncode == 2
+        assert "given alone" in refused.stderr
+    made = priory("estimate", house / "measured.csv", "-o", house / "b.priory", "--marginal", "age", "--json")
+    assert made.returncode == 0, made.stderr
+    told = json.loads(made.stdout)
+    assert told["measurements"] == 2
+    assert np.shape(told["marginals"][0]["values"]) == (3,)
+    assert Release.load(house / "b.priory").statement.mechanism == "independent, ended early"

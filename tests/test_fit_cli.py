@@ -82,7 +82,8 @@ def test_a_fit_that_is_killed_in_a_round_stays_charged_and_the_next_one_counts_i
     refused = priory(*arguments(house, "--epsilon", "0.75", "-o", house / "a.priory"))
     assert refused.returncode == 7
     assert "ε = 0.5 is left" in refused.stderr
-    assert "nothing was spent" in refused.stderr
+    assert refused.stderr.endswith("Nothing was spent\n")
+    assert refused.stderr.count("othing was spent") == 1
     fitted = priory(*arguments(house, "--epsilon", "0.5", "-o", house / "a.priory"))
     assert fitted.returncode == 0, fitted.stderr
     assert entries(house) == [(State.OPEN, 0.5), (State.SPENT, 0.5)]
@@ -95,8 +96,13 @@ def test_ctrl_c_in_a_round_ends_with_one_line_that_says_what_stays_charged(house
     _, err = process.communicate()
     assert process.returncode == 130
     assert err.count("\n") == 1
-    assert err.startswith("priory: interrupted; ")
+    assert err.startswith("priory: interrupted. ")
     assert "stays charged: ε = 0.5, entry 1 of" in err
+    assert f"make the release with: priory estimate {house / 'w.priory.partial'} -o {house / 'w.priory'}" in err
+    assert entries(house) == [(State.INTERRUPTED, 0.5)]
+    assert priory("estimate", house / "w.priory.partial", "-o", house / "w.priory").returncode == 0
+    release = Release.load(house / "w.priory")
+    assert [m.query.clique for m in release.measurements] == [("age",)]
     assert entries(house) == [(State.INTERRUPTED, 0.5)]
 
 
@@ -121,7 +127,7 @@ def test_an_exhausted_budget_is_refused_with_what_is_left(house: Path) -> None:
 
 
 def test_a_disk_that_fills_up_does_not_lose_what_was_paid_for(house: Path) -> None:
-    """No file may grow beyond a few bytes in the output's folder; the temporary folder is elsewhere."""
+    """The release cannot be written any more in the output's folder; the partial file stays there."""
     (house / "small").mkdir()
     script = (
         "import errno, pathlib, sys\n"
@@ -136,12 +142,13 @@ def test_a_disk_that_fills_up_does_not_lose_what_was_paid_for(house: Path) -> No
     )
     command = arguments(house, "--epsilon", "0.5", "-o", house / "small" / "a.priory", "--json")
     done = subprocess.run([sys.executable, "-c", script, *command], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "No space left" in done.stderr
-    found = Path(json.loads(done.stdout)["output"])
-    assert len(Release.load(found).measurements) > 0
-    found.unlink()
-    assert list((house / "small").iterdir()) == []
+    assert done.returncode == 9
+    told = json.loads(done.stderr)
+    assert "No space left" in told["message"]
+    assert told["spent"]["partial"] == str(house / "small" / "a.priory.partial")
+    assert [path.name for path in (house / "small").iterdir()] == ["a.priory.partial"]
+    assert priory("estimate", told["spent"]["partial"], "-o", house / "a.priory").returncode == 0
+    assert len(Release.load(house / "a.priory").measurements) > 0
     assert entries(house) == [(State.SPENT, 0.5)]
 
 
@@ -153,10 +160,12 @@ def test_a_ledger_that_cannot_grow_spends_nothing(house: Path) -> None:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (size // 2, size // 2))
 
-    command = [sys.executable, "-m", "priory", *arguments(house, "--epsilon", "0.5", "-o", house / "a.priory")]
+    script = "import priory as pr, sys; pr.fit(sys.argv[1], sys.argv[2], epsilon=1, ledger=sys.argv[3])"
+    command = [sys.executable, "-c", script, *(str(house / name) for name in ("table.csv", "schema.yaml", "a.ledger"))]
     refused = subprocess.run(command, capture_output=True, text=True, check=False, preexec_fn=limit)
-    assert refused.returncode == 8, refused.stderr
-    assert refused.stderr.count("\n") == 1
+    assert refused.returncode == 1
+    assert "LedgerError" in refused.stderr
+    assert refused.stderr.endswith("Nothing was spent\n")
     assert entries(house) == []
 
 

@@ -8,6 +8,8 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from priory.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from priory.data.opening import open_source
     from priory.data.schema import Schema
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from priory.mechanisms.fit import fit
     from priory.mechanisms.fitness import public_fitness
     from priory.mechanisms.forecast import forecast
+    from priory.mechanisms.recovery import recover
     from priory.model.bases import Mixture, Product, PublicRows, Uniform
     from priory.model.engine.plan import plan
     from priory.model.model import Model
@@ -36,8 +39,6 @@ if TYPE_CHECKING:
     from priory.queries.workload import Workload
     from priory.release import Release, combine, load
     from priory.release.measured import declared_release, read_measurements
-
-__version__ = "0.1.0"
 
 __all__ = [
     "Budget",
@@ -84,6 +85,7 @@ __all__ = [
     "plan",
     "public_fitness",
     "read_measurements",
+    "recover",
     "sensitivity",
 ]
 
@@ -133,6 +135,7 @@ _MODULES = {
     "plan": "priory.model.engine.plan",
     "public_fitness": "priory.mechanisms.fitness",
     "read_measurements": "priory.release.measured",
+    "recover": "priory.mechanisms.recovery",
     "sensitivity": "priory.queries.sensitivity",
 }
 

@@ -11,12 +11,42 @@
     ├── ReleaseError    a release file cannot be used                (exit code 9)
     └── MissingExtra    an optional library is not installed         (exit code 10)
 
-None of them is ever raised because of a value in private rows, and none carries one.
+None of them is ever raised because of a value in private rows, and none carries one. Every exception that leaves `fit`,
+those of Python too, has what the run cost as its attribute `spent`.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What a run that ended with an error has cost.
+
+    Attributes:
+        amount: what the ledger charges for the run, in its currency; 0 where nothing was spent.
+        currency: the letter of that currency, such as "ε"; empty where nothing was spent.
+        text: the same as a sentence for people.
+        entry: the number of the run's line in the ledger, where the ledger is a file.
+        ledger: the path of the ledger, where it is a file.
+        partial: the path of the file with what was measured until then, from which `priory estimate` makes a release.
+    """
+
+    amount: Fraction = Fraction(0)
+    currency: str = ""
+    text: str = "Nothing was spent"
+    entry: int | None = None
+    ledger: str | None = None
+    partial: str | None = None
+
+    def __bool__(self) -> bool:
+        """Whether anything was spent."""
+        return self.amount > 0
+
+
+NOTHING_SPENT = Spent()
 
 
 class PrioryError(Exception):
@@ -24,9 +54,11 @@ class PrioryError(Exception):
 
     Attributes:
         exit_code: what the command line returns for it.
+        spent: what the run that raised it has cost; None where there was no run.
     """
 
     exit_code: ClassVar[int] = 1
+    spent: Spent | None = None
 
 
 class OptionError(PrioryError):

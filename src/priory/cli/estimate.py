@@ -1,7 +1,8 @@
-"""Estimate: the verb for noisy answers that were made elsewhere."""
+"""Estimate: the verb for noisy answers that were made elsewhere, or by a fit that ended early."""
 
 import csv
 import itertools
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -10,14 +11,21 @@ import typer
 from priory.cli.output import AsJson, say, stdout, write, write_json
 from priory.cli.privacy import Delta, Epsilon, RelationName, Rho, check_output
 from priory.data.schema import Schema
+from priory.domain import Clique
 from priory.errors import OptionError
+from priory.mechanisms.recovery import recover
 from priory.privacy.budget import Budget
 from priory.queries.sensitivity import Relation
+from priory.release import Release
 from priory.release.measured import declared_release, read_measurements, schema_of_measurements
+from priory.release.records import is_record_file
 
 
 def estimate(
-    measurements: Annotated[list[Path], typer.Argument(help="CSV files of cells: attributes, value and stddev.")],
+    measurements: Annotated[
+        list[Path],
+        typer.Argument(help="CSV files of cells: attributes, value and stddev; or the .partial file of a fit."),
+    ],
     output: Annotated[Path, typer.Option("--output", "-o", help="The release file to write.")],
     *,
     schema: Annotated[
@@ -34,8 +42,16 @@ def estimate(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a release of noisy counts that you measured elsewhere; the budget is what you say they cost."""
+    """Make a release of noisy counts that you measured elsewhere, or of what a fit measured that ended early.
+
+    For counts from elsewhere, the budget is what you say they cost. The partial file of a fit is given alone: it says
+    itself what it is and what it cost; neither private data nor the ledger is opened.
+    """
     check_output(output)
+    if any(is_record_file(path) for path in measurements):
+        asked = (schema, epsilon, delta, rho, total)
+        _recover(measurements, output, marginal or (), as_json=as_json, is_described=any(e is not None for e in asked))
+        return
     if stop not in ("fission", "converged"):
         raise OptionError("--stop", f"fission or converged; got {stop!r}")
     budget = Budget.of(epsilon=epsilon, delta=delta, rho=rho, relation=relation)
@@ -46,20 +62,36 @@ def estimate(
         measured, described, budget, total=total, stop="fission" if stop == "fission" else "converged"
     )
     release.save(output)
+    _show(release, cliques, output, as_json=as_json)
+
+
+def _recover(paths: list[Path], output: Path, marginals: Sequence[str], *, as_json: bool, is_described: bool) -> None:
+    """Make the release of a run that ended early; the file itself says what it is and what it cost."""
+    if len(paths) > 1 or is_described:
+        raise OptionError("measurements", "the partial file of a run is given alone: it has its own schema and budget")
+    release = recover(paths[0])
+    cliques = [release.domain.checked(names.split(",")) for names in marginals]
+    release.save(output)
+    _show(release, cliques, output, as_json=as_json)
+
+
+def _show(release: Release, cliques: Sequence[Clique], output: Path, *, as_json: bool) -> None:
+    """Print the estimates of marginals, or the statement."""
     model = release.model
     reason = model.diagnostics.reason if model.diagnostics else ""
+    count = len(release.measurements)
     if as_json:
         write_json(
             {
                 "output": str(output),
-                "measurements": len(measured),
+                "measurements": count,
                 "total": model.total,
                 "stopped": reason,
                 "marginals": [{"attributes": list(c), "values": model.project(c).values.tolist()} for c in cliques],
             }
         )
         return
-    labels = {column.name: column.labels for column in described.modelled}
+    labels = {column.name: column.labels for column in release.columns.modelled}
     for clique in cliques:
         writer = csv.writer(stdout(), lineterminator="\n")
         writer.writerow([*clique, "estimate"])
@@ -69,4 +101,4 @@ def estimate(
         )
     if not cliques:
         write(str(release.statement))
-    say(f"{len(measured)} measurements, about {model.total:,.0f} rows. {reason} Wrote {output}.")
+    say(f"{count} measurements, about {model.total:,.0f} rows. {reason} Wrote {output}.")

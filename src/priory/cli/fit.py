@@ -1,20 +1,21 @@
 """Fit: the verb that makes a release."""
 
-import tempfile
+import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Annotated
 
 import typer
 
 from priory.cli.output import AsJson, Stopped, say, write, write_json
-from priory.cli.privacy import Delta, Epsilon, Rho, Unit, check_output
+from priory.cli.privacy import Delta, Epsilon, Rho, Unit
 from priory.cli.progress import shown
-from priory.errors import PrioryError
+from priory.errors import NOTHING_SPENT, PrioryError, SizeError, Spent
 from priory.mechanisms.fit import fit as make_release
 from priory.mechanisms.registry import MECHANISMS
-from priory.release import Release
 from priory.release.encoding import encode_statement
 
 
@@ -50,27 +51,25 @@ def fit(
     as_json: AsJson = False,
 ) -> None:
     """Make a release of a private table."""
-    with _spending():
-        check_output(output)
-        with shown("reading the table", is_wanted=not as_json) as progress:
-            release = make_release(
-                data,
-                schema,
-                epsilon=epsilon,
-                delta=delta,
-                rho=rho,
-                mechanism=mechanism,
-                public=public,
-                by=[level.split(",") for level in by] if by else None,
-                ledger=ledger,
-                relation=relation,
-                unit=unit,
-                max_rows=max_rows,
-                row_limit=row_limit,
-                progress=progress,
-                randomness=randomness,
-            )
-    output = _saved(release, output)
+    with _spending(output), shown("reading the table", is_wanted=not as_json) as progress:
+        release = make_release(
+            data,
+            schema,
+            epsilon=epsilon,
+            delta=delta,
+            rho=rho,
+            mechanism=mechanism,
+            public=public,
+            by=[level.split(",") for level in by] if by else None,
+            ledger=ledger,
+            output=output,
+            relation=relation,
+            unit=unit,
+            max_rows=max_rows,
+            row_limit=row_limit,
+            progress=progress,
+            randomness=randomness,
+        )
     if as_json:
         write_json({"output": str(output), "statement": encode_statement(release.statement)})
         return
@@ -78,27 +77,46 @@ def fit(
     say(f"Wrote {output}.")
 
 
+class _Terminated(KeyboardInterrupt):
+    """The process was asked to end, by SIGTERM."""
+
+
 @contextmanager
-def _spending() -> Iterator[None]:
-    """Let no error leave the question open what was spent."""
+def _spending(output: Path) -> Iterator[None]:
+    """Let no end of a fit leave the question open what was spent; SIGTERM ends it as Ctrl-C does."""
+    try:
+        with _terminable():
+            yield
+    except PrioryError as error:
+        error.spent = error.spent or NOTHING_SPENT
+        raise
+    except _Terminated as error:
+        raise Stopped("terminated", _left_by(error, output), exit_code=128 + signal.SIGTERM) from None
+    except KeyboardInterrupt as error:
+        raise Stopped("interrupted", _left_by(error, output), exit_code=128 + signal.SIGINT) from None
+    except MemoryError as error:
+        raise Stopped("out of memory", _left_by(error, output), exit_code=SizeError.exit_code) from None
+
+
+def _left_by(error: BaseException, output: Path) -> Spent | None:
+    """What was spent; None where the release was written before the error came."""
+    spent: Spent | None = getattr(error, "spent", None)
+    return NOTHING_SPENT if spent is None and not output.exists() else spent
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """Turn SIGTERM into an exception, where nobody has decided otherwise."""
+    is_ours = threading.current_thread() is threading.main_thread()
+    if not is_ours or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, _terminate)
     try:
         yield
-    except PrioryError as error:
-        if not hasattr(error, "__notes__") and "othing was" not in str(error):
-            error.add_note("Nothing was spent")
-        raise
-    except KeyboardInterrupt as error:
-        notes = getattr(error, "__notes__", ["nothing was spent"])
-        raise Stopped(f"interrupted; {'; '.join(notes)}") from None
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
-def _saved(release: Release, output: Path) -> Path:
-    """Where the release was written: it is paid for, so a disk that is full by now must not lose it."""
-    try:
-        release.save(output)
-    except PrioryError as error:
-        elsewhere = Path(tempfile.mkdtemp(prefix="priory-")) / output.name
-        say(f"priory: {error}. The release is paid for; writing it to {elsewhere} instead")
-        release.save(elsewhere)
-        return elsewhere
-    return output
+def _terminate(_number: int, _frame: FrameType | None) -> None:
+    raise _Terminated

@@ -3,6 +3,8 @@
 import json
 import os
 import sys
+import traceback
+from dataclasses import asdict
 from typing import Annotated, NoReturn
 
 import typer
@@ -11,7 +13,7 @@ import priory
 from priory.cli import audit, combine, demo, estimate, fit, plan, privacy, query, report, sample, schema, statement
 from priory.cli.output import Stopped
 from priory.data.visible import visible
-from priory.errors import PrioryError
+from priory.errors import NOTHING_SPENT, PrioryError, Spent
 
 INTERRUPTED = 130
 
@@ -59,17 +61,15 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     try:
         ended = app(args=arguments, prog_name="priory", standalone_mode=False)
         sys.stdout.flush()
-    except PrioryError as error:
-        told = ". ".join([str(error).rstrip("."), *getattr(error, "__notes__", [])])
-        _complain(told, type(error).__name__, as_json="--json" in arguments)
+    except (PrioryError, Stopped) as error:
+        kind = error.kind if isinstance(error, Stopped) else type(error).__name__
+        _complain(str(error), kind, as_json="--json" in arguments, spent=error.spent)
         sys.exit(error.exit_code)
-    except Stopped as stopped:
-        _complain(str(stopped), "Interrupted", as_json="--json" in arguments)
-        sys.exit(INTERRUPTED)
     except typer.TyperException as error:
         # Without arguments Typer shows the help, and has nothing more to say.
         if str(error):
-            _complain(_usage(error, arguments), "UsageError", as_json="--json" in arguments)
+            nothing = NOTHING_SPENT if arguments[:1] == ["fit"] else None
+            _complain(_usage(error), "UsageError", as_json="--json" in arguments, spent=nothing)
         sys.exit(2)
     except (KeyboardInterrupt, typer.Abort):
         _complain("interrupted", "Interrupted", as_json="--json" in arguments)
@@ -80,9 +80,9 @@ def main(arguments: list[str] | None = None) -> NoReturn:
             raise
         _silence()
         sys.exit(0)
-    except OSError as error:
-        _complain(f"the output could not be written: {error.strerror}", "OSError", as_json="--json" in arguments)
-        _silence()
+    except Exception as error:
+        if not _is_explained(error, as_json="--json" in arguments):
+            raise
         sys.exit(1)
     if ended == INTERRUPTED:
         # Typer catches most of these itself, and returns their code in silence.
@@ -90,22 +90,41 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     sys.exit(ended if isinstance(ended, int) else 0)
 
 
+def _is_explained(error: Exception, *, as_json: bool) -> bool:
+    """Say what there is to say of output that went nowhere, or of a bug in a fit, which has a price."""
+    spent = getattr(error, "spent", None)
+    if spent is not None:
+        traceback.print_exception(error)
+        _complain("this is a bug of ours", type(error).__name__, as_json=as_json, spent=spent)
+    elif isinstance(error, OSError):
+        _complain(f"the output could not be written: {error.strerror}", "OSError", as_json=as_json)
+        _silence()
+    return spent is not None or isinstance(error, OSError)
+
+
 def _silence() -> None:
     """What is left in the buffer has nowhere to go when the process ends."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _usage(error: typer.TyperException, arguments: list[str]) -> str:
+def _usage(error: typer.TyperException) -> str:
     """What Typer has to say, with the option it speaks of or the nearest there is."""
     said = error.format_message() if hasattr(error, "format_message") else str(error)
     near = getattr(error, "possibilities", None)
     if near:
         said = f"{error}; did you mean {near[0]}"
-    spent = ". Nothing was spent" if arguments[:1] == ["fit"] else ""
-    return f"{said.rstrip('.?')}; see priory --help{spent}"
+    return f"{said.rstrip('.?')}; see priory --help"
 
 
-def _complain(message: str, kind: str, *, as_json: bool) -> None:
+def _complain(message: str, kind: str, *, as_json: bool, spent: Spent | None = None) -> None:
+    """One line on stderr; where a run was made or refused, with what it spent."""
     line = " ".join(message.split())
-    told = json.dumps({"error": kind, "message": line}) if as_json else f"priory: {visible(line)}"
-    sys.stderr.write(f"{told}\n")
+    if spent is not None:
+        line = f"{line.rstrip('.')}. {spent.text[:1].upper()}{spent.text[1:]}"
+    if not as_json:
+        sys.stderr.write(f"priory: {visible(line)}\n")
+        return
+    told: dict[str, object] = {"error": kind, "message": line}
+    if spent is not None:
+        told["spent"] = {**asdict(spent), "amount": str(spent.amount)}
+    sys.stderr.write(json.dumps(told) + "\n")

@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 
 from priory.data.visible import visible, visible_lines
+from priory.errors import Spent
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for programs.")]
 # JSON itself escapes what is below a space, and may escape anything else: the data are the same.
@@ -22,7 +23,22 @@ UNSEEN = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufe
 
 
 class Stopped(Exception):
-    """A person stopped the verb; the message says what was left behind."""
+    """A verb was stopped from outside: by a person, the system, or for want of memory.
+
+    Attributes:
+        spent: what it had spent by then; None where its result was written.
+        exit_code: what the command line returns.
+    """
+
+    def __init__(self, word: str, spent: Spent | None, *, exit_code: int) -> None:
+        super().__init__(word)
+        self.spent = spent
+        self.exit_code = exit_code
+
+    @property
+    def kind(self) -> str:
+        """What programs call it: "Interrupted", "Terminated" or "OutOfMemory"."""
+        return str(self).title().replace(" ", "")
 
 
 class _Terminal:

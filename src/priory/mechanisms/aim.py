@@ -9,11 +9,12 @@ from priory.domain import Domain
 from priory.errors import OptionError
 from priory.measure import measure
 from priory.mechanisms.candidates import Candidates, default_workload, structure
-from priory.mechanisms.fitted import Fitted, prior
+from priory.mechanisms.fitted import Fitted, prior, refitted
 from priory.mechanisms.one_ways import OneWays
 from priory.model.bases import PublicRows
 from priory.privacy.budget import Budget, exact
 from priory.privacy.curator import Curator
+from priory.privacy.journal import Transcript
 from priory.privacy.scores import L1Error
 from priory.queries.workload import Workload
 from priory.release import Release
@@ -89,6 +90,10 @@ class AIM:
             # Half the noise costs twice a pure ε and four times a ρ or μ².
             share *= 1 if moved else 2 if budget.is_pure else 4
         return found.released(curator, self.name)
+
+    def recovered(self, release: Release, transcript: Transcript, budget: Budget) -> Release:
+        """The release of a run that ended early, with the estimate from what was measured until then."""
+        return refitted(release, self.public)
 
     def _checked(self, domain: Domain) -> Candidates:
         if not 0 < exact("choosing", self.choosing) < 1:

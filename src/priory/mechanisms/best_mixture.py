@@ -8,11 +8,12 @@ import numpy as np
 from priory.errors import DomainError, OptionError
 from priory.factor import Array
 from priory.mechanisms.row_weights import RowWeights
-from priory.mechanisms.total import counted
+from priory.mechanisms.total import counted, released_total
 from priory.model.bases import PublicRows
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
 from priory.privacy.functionals import LargestCell, MixtureError
+from priory.privacy.journal import Transcript
 from priory.privacy.mixture import Bounds, best_mixture
 from priory.queries.workload import Workload
 from priory.release import Release
@@ -70,9 +71,15 @@ class BestMixture:
     def run(self, curator: Curator, budget: Budget) -> Release:
         """The number as a release of its own."""
         found = self.look(curator, budget)
-        release = Release(curator.domain, (), curator.statement("best-mixture"))
-        told = {"error": found.error, "stddev": found.stddev, "kind": found.kind}
-        return release.with_section("public_check", {"public_check.json": json_bytes(told)})
+        return _released(Release(curator.domain, (), curator.statement("best-mixture")), found)
+
+    def recovered(self, release: Release, transcript: Transcript, budget: Budget) -> Release:
+        """The release of a run that ended early, with the number where it was answered."""
+        if not transcript.numbers:
+            return release
+        total = released_total(release.measurements)
+        number = transcript.numbers[0].number
+        return _released(release, PublicCheck(number.value / total, number.stddev / total, self.kind))
 
     def _weights(self, curator: Curator) -> RowWeights:
         domain = curator.domain
@@ -80,6 +87,12 @@ class BestMixture:
             raise DomainError(f"the public rows have {self.public.domain}, the private table {domain}")
         workload = Workload.marginals(domain, min(3, len(domain))) if self.workload is None else self.workload
         return RowWeights.of(workload.checked(domain).queries, self.public)
+
+
+def _released(release: Release, found: PublicCheck) -> Release:
+    """The release with what was found, as a section of its own."""
+    told = {"error": found.error, "stddev": found.stddev, "kind": found.kind}
+    return release.with_section("public_check", {"public_check.json": json_bytes(told)})
 
 
 def mixture_bounds(rows: PublicRows, workload: Workload, truths: list[Array], tolerance: float) -> Bounds:

@@ -13,6 +13,7 @@ from priory.mechanisms.game import SECTION, Round, answers, encoded, records_mod
 from priory.mechanisms.total import counted
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
+from priory.privacy.journal import Transcript
 from priory.privacy.prices import bounded_range_within, price_of_bounded_range
 from priory.privacy.scores import Payoff, Pick
 from priory.queries.workload import Workload
@@ -72,9 +73,16 @@ class DualQuery:
                 kind="noisy-max",
             )
             game.append(_round(workload, curator.domain, picks, self._sharpness(share, t), rng))
-        release = Release(curator.domain, (count.measurement,), curator.statement("dualquery"))
-        release = release.with_section(SECTION, {"rounds.json": encoded(game)})
-        return release.with_model(records_model(release))
+        return _released(Release(curator.domain, (count.measurement,), curator.statement("dualquery")), game)
+
+    def recovered(self, release: Release, transcript: Transcript, budget: Budget) -> Release:
+        """The release of a run that ended early: the game until then, of which the first round costs nothing."""
+        rng = np.random.default_rng(self.seed)
+        game = [_round(self.workload, release.domain, self._first(rng), 0.0, rng)]
+        for t, picked in enumerate(transcript.picks, start=1):
+            sharpness = self._sharpness(budget.worth(picked.share), t)
+            game.append(_round(self.workload, release.domain, picked.picks, sharpness, rng))
+        return _released(release, game)
 
     def _checked(self, domain: Domain) -> Workload:
         if not all(part.is_counting for query in self.workload for part in query.parts):
@@ -119,6 +127,12 @@ class DualQuery:
             Pick(int(i), int(rng.integers(self.workload.queries[i].rows)), is_complement=bool(rng.integers(2)))
             for i in query
         )
+
+
+def _released(release: Release, game: Sequence[Round]) -> Release:
+    """The release with the game and the model of its records."""
+    release = release.with_section(SECTION, {"rounds.json": encoded(game)})
+    return release.with_model(records_model(release))
 
 
 def _round(

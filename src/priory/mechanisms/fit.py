@@ -1,28 +1,26 @@
 """Fit: the whole job, from a private table to a release."""
 
 from collections.abc import Sequence
-from dataclasses import is_dataclass, replace
 from pathlib import Path
-from typing import cast
 
 from priory.data.opening import open_source
 from priory.data.public import public_codes
 from priory.data.schema import Schema
 from priory.data.source import Source, checked_row_limit
-from priory.errors import BudgetError, DomainError, OptionError, PrioryError
+from priory.errors import BudgetError, DomainError, PrioryError
+from priory.mechanisms.account import accounted
 from priory.mechanisms.currency import budget_for
-from priory.mechanisms.prior_update import PriorUpdate
-from priory.mechanisms.registry import Mechanism, Registered, chosen
-from priory.model.bases import PublicRows
+from priory.mechanisms.recipe import check_uses_public, recipe_of
+from priory.mechanisms.registry import Mechanism, chosen
 from priory.privacy.budget import Number
 from priory.privacy.curator import Curator
-from priory.privacy.ledger import Ledger, Reservation
+from priory.privacy.ledger import Ledger
 from priory.privacy.progress import Progress, silent
 from priory.privacy.randomness import Randomness, source_of
 from priory.queries.sensitivity import Relation
 from priory.queries.workload import Workload
 from priory.release import Release
-from priory.release.estimated import possible, uniform
+from priory.release.partial import Job, Recorder
 
 
 def fit(
@@ -37,6 +35,7 @@ def fit(
     by: Sequence[Sequence[str]] | None = None,
     workload: Workload | None = None,
     ledger: Ledger | str | Path | None = None,
+    output: str | Path | None = None,
     relation: str | Relation | None = None,
     unit: str | None = None,
     max_rows: int | None = None,
@@ -47,7 +46,9 @@ def fit(
     """Make a release of private data.
 
     Everything that can be checked without the data is checked first; then the budget is reserved; only then are rows
-    read. An error before the first count costs nothing.
+    read. An error before the first count costs nothing. Every exception that leaves this function has what the run cost
+    as its attribute `spent` (`priory.errors.Spent`), and what was answered until then as `partial`: None, or a
+    `Partial` from which `recover` makes a release.
 
     Args:
         data: the private table: a path, a frame, a DuckDB relation, or a source (which then keeps `max_rows` itself).
@@ -62,6 +63,9 @@ def fit(
             Which groups there are is the schema's word where it declares groups by all of them, else all combinations.
         workload: the queries whose answers matter, for a mechanism that can aim at some; its own choice unless told.
         ledger: the book that pays, or the path of its file; None for a book of exactly this much that is forgotten.
+        output: where to write the release file. What is paid for is written to a file beside it, with ".partial" after
+            its name, before anything is estimated from it; a run that ends early leaves that file for `recover` and
+            `priory estimate`. Without an output nothing is written.
         relation: which tables are neighbours; the ledger's unless told, "add-remove" without one.
         unit: the column that says which person a row is about; unless told, the ledger's, or without one the schema's.
             Where neither names a person, rows are protected, and the statement says so.
@@ -77,111 +81,80 @@ def fit(
         LedgerError: the book cannot be used. Nothing was spent.
         DataError: the public table does not fit the schema, or has no rows. Nothing was spent.
     """
-    source_of_noise = source_of(randomness)
-    schema = schema if isinstance(schema, Schema) else Schema.load(schema)
-    usual = "prior-update" if by is not None and mechanism is None else mechanism
-    entry = chosen(usual, has_public=public is not None)
-    if by is not None:
-        entry = _grouped(entry, schema, by, public)
-    # Constraints that leave nothing are noticed now, before anything is paid.
-    uniform(schema.domain, schema)
-    recipe = entry.build(schema.domain) if public is None else _upon(entry, schema, public)
-    recipe = recipe if workload is None else _aimed(entry, recipe, workload.checked(schema.domain))
-    book = Ledger.open(ledger) if isinstance(ledger, str | Path) else ledger
-    if book is not None:
-        terms = book.terms
-        relation = terms.total.relation if relation is None else relation
-        unit = terms.person if unit is None else unit
-        max_rows = terms.total.max_rows if max_rows is None else max_rows
-    elif unit is None:
-        unit = schema.person
-    budget = budget_for(
-        recipe,
-        book,
-        source_of_noise,
-        epsilon=epsilon,
-        delta=delta,
-        rho=rho,
-        relation=Relation.ADD_REMOVE if relation is None else relation,
-        max_rows=1 if max_rows is None else max_rows,
-    )
-    if budget.is_pure and not entry.is_pure:
-        raise BudgetError(f"{entry.name} needs Gaussian noise, which a pure epsilon cannot pay for; give a delta")
-    text = schema.dump()
-    if book is None:
-        book = Ledger.in_memory(budget, dataset=schema.name, schema=text, person=unit)
-    book.check(schema=text, person=unit)
-    if unit is not None:
-        schema.column(unit)
-    checked_row_limit(row_limit)
-    reservation = book.reserve(budget, entry.name)
-    try:
-        with reservation:
+    with accounted() as account:
+        source_of_noise = source_of(randomness)
+        schema = schema if isinstance(schema, Schema) else Schema.load(schema)
+        usual = "prior-update" if by is not None and mechanism is None else mechanism
+        entry = chosen(usual, has_public=public is not None)
+        if public is not None:
+            check_uses_public(entry)
+        job = Job(
+            schema,
+            entry.name,
+            is_registered=usual is None or isinstance(usual, str),
+            by=None if by is None else tuple(tuple(level) for level in by),
+            workload=workload,
+            public=None if public is None else public_codes(schema, public),
+        )
+        recipe = recipe_of(entry, job)
+        book = Ledger.open(ledger) if isinstance(ledger, str | Path) else ledger
+        if book is not None:
+            terms = book.terms
+            relation = terms.total.relation if relation is None else relation
+            unit = terms.person if unit is None else unit
+            max_rows = terms.total.max_rows if max_rows is None else max_rows
+        elif unit is None:
+            unit = schema.person
+        budget = budget_for(
+            recipe,
+            book,
+            source_of_noise,
+            epsilon=epsilon,
+            delta=delta,
+            rho=rho,
+            relation=Relation.ADD_REMOVE if relation is None else relation,
+            max_rows=1 if max_rows is None else max_rows,
+        )
+        if budget.is_pure and not entry.is_pure:
+            raise BudgetError(f"{entry.name} needs Gaussian noise, which a pure epsilon cannot pay for; give a delta")
+        text = schema.dump()
+        if book is None:
+            book = Ledger.in_memory(budget, dataset=schema.name, schema=text, person=unit)
+        book.check(schema=text, person=unit)
+        if unit is not None:
+            schema.column(unit)
+        checked_row_limit(row_limit)
+        recorder = account.recording(Recorder(job) if output is None else Recorder.beside(output, job), output)
+        with account.reserved(book, budget, entry.name) as reservation:
             source = open_source(
                 data, schema, unit=unit, max_rows=budget.max_rows, key=book.secret, row_limit=row_limit
             )
             _check_domain(source, schema)
-            known = schema.impossible()
-            curator = Curator(reservation, source, randomness=source_of_noise, progress=progress, impossible=known)
+            curator = Curator(
+                reservation,
+                source,
+                randomness=source_of_noise,
+                progress=progress,
+                impossible=schema.impossible(),
+                journal=recorder,
+            )
+            recorder.begin(curator.statement(entry.name), reservation.number)
             release = recipe.run(curator, budget)
-    except BaseException as error:
-        error.add_note(_charged(book, reservation))
-        raise
+        release = _estimated(release.with_schema(schema))
+        if output is not None:
+            release.save(output)
+            recorder.remove()
+        return release
+
+
+def _estimated(release: Release) -> Release:
+    """The release with a model, where one can be made: it is paid for, with or without."""
     try:
-        return release.with_schema(schema).with_estimate()
+        return release.with_estimate()
     except PrioryError:
-        # It is paid for: whoever reads its measurements may find a way to model them.
-        return release.with_schema(schema)
-
-
-def _grouped(entry: Registered, schema: Schema, by: Sequence[Sequence[str]], public: object | None) -> Registered:
-    """The recipe for groups within groups, checked before anything is spent."""
-    if entry.name != "prior-update" or public is None:
-        raise OptionError("by", "groups within groups need public data and the mechanism prior-update")
-    levels = tuple(tuple(level) for level in by)
-    names = [name for level in levels for name in level]
-    try:
-        schema.domain.checked(names)
-    except DomainError as error:
-        raise OptionError("by", str(error)) from None
-    declared = next((group for group in schema.groups if set(group.by) == set(names)), None)
-    groups = None
-    if declared is not None:
-        order = [declared.by.index(name) for name in names]
-        groups = tuple(tuple(codes[i] for i in order) for codes in declared.codes(schema.columns))
-
-    def upon(rows: PublicRows) -> Mechanism:
-        recipe = PriorUpdate(public=rows, by=levels, groups=groups)
-        recipe.levels(schema.domain)
-        return recipe
-
-    return replace(entry, upon=upon)
+        return release
 
 
 def _check_domain(source: Source, schema: Schema) -> None:
     if source.domain != schema.domain:
-        raise DomainError("the source's attributes are not the schema's. Nothing was spent")
-
-
-def _charged(book: Ledger, reservation: Reservation) -> str:
-    """What a run that did not end well has cost, for whoever reads its error."""
-    if not reservation.events:
-        return "Nothing was spent"
-    what = f"the run had looked at private data, so that all it reserved stays charged: {reservation.budget}"
-    return f"{what}, in memory only" if book.path is None else f"{what}, entry {reservation.number} of {book.path}"
-
-
-def _aimed(entry: Registered, mechanism: object, workload: Workload) -> Mechanism:
-    """The mechanism with another workload."""
-    if not is_dataclass(mechanism) or isinstance(mechanism, type) or not hasattr(mechanism, "workload"):
-        raise OptionError("workload", f"{entry.name} aims at nothing in particular; leave it out or take another")
-    return cast(Mechanism, replace(mechanism, workload=workload))
-
-
-def _upon(entry: Registered, schema: Schema, public: object) -> Mechanism:
-    """The mechanism upon public rows, which are checked and encoded now."""
-    if entry.upon is None:
-        raise OptionError("public", f"{entry.name} has no use for public data; leave it out or take another mechanism")
-    rows = PublicRows(public_codes(schema, public), schema.domain)
-    possible(rows, schema.impossible())
-    return entry.upon(rows)
+        raise DomainError("the source's attributes are not the schema's")

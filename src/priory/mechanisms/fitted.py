@@ -16,7 +16,7 @@ from priory.model.model import Model
 from priory.privacy.curator import Curator
 from priory.privacy.measurement import Measurement
 from priory.release import Release
-from priory.release.estimated import evidence, possible, public_total
+from priory.release.estimated import estimated, evidence, possible, public_total
 
 # The share of a public prior that lies on rows one value away from the public ones, so that it can be left.
 OUTSIDE = 0.01
@@ -34,6 +34,18 @@ def prior(domain: Domain, public: PublicRows | None) -> Base:
         raise DomainError(f"the public rows have {public.domain}, the private table {domain}")
     # Which rows are close is public: any fixed seed will do.
     return neighbourhood(public, OUTSIDE, np.random.default_rng(0))
+
+
+def refitted(release: Release, public: PublicRows | None) -> Release:
+    """The release with the estimate that `Fitted` makes of its measurements, made anew.
+
+    Args:
+        release: the measurements, as many as there are.
+        public: the rows that the run started from, if any.
+    """
+    impossible = () if release.schema is None else release.schema.impossible()
+    base = possible(prior(release.domain, public), impossible)
+    return release.with_model(estimated(release.measurements, base))
 
 
 @dataclass(frozen=True, eq=False)

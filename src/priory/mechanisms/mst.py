@@ -9,11 +9,12 @@ import numpy as np
 
 from priory.domain import Domain
 from priory.measure import measure
-from priory.mechanisms.fitted import Fitted, prior
+from priory.mechanisms.fitted import Fitted, prior, refitted
 from priory.mechanisms.merging import merged_query, rare_together
 from priory.model.bases import PublicRows
 from priory.privacy.budget import Budget, Number, exact
 from priory.privacy.curator import Curator
+from priory.privacy.journal import Transcript
 from priory.privacy.scores import L1Error
 from priory.queries.parts import Part
 from priory.queries.query import Query
@@ -65,6 +66,10 @@ class MST:
         tree = spanning_tree(curator, queries, found, choosing)
         curator.tell(3, 3, "its marginals")
         return found.and_measured(measure(curator, tree, two_way)).released(curator, "mst")
+
+    def recovered(self, release: Release, transcript: Transcript, budget: Budget) -> Release:
+        """The release of a run that ended early, with the estimate from what was measured until then."""
+        return refitted(release, self.public)
 
 
 def merged_parts(domain: Domain, found: Fitted) -> dict[str, Part]:

@@ -13,12 +13,14 @@ from priory.errors import DomainError, OptionError
 from priory.measure import measure
 from priory.mechanisms.row_iterates import Iterates, Known
 from priory.mechanisms.row_weights import RowWeights, cell_query, every_cell
-from priory.mechanisms.total import counted
+from priory.mechanisms.total import counted, released_total
 from priory.model.bases import PublicRows
 from priory.model.model import Model
 from priory.privacy.budget import Budget
 from priory.privacy.choice import ChoiceKind, choice_within
 from priory.privacy.curator import Curator
+from priory.privacy.journal import Transcript
+from priory.privacy.measurement import Measurement
 from priory.privacy.scores import AbsoluteError, Pick
 from priory.queries.workload import Workload
 from priory.release import Release
@@ -71,9 +73,22 @@ class PMWPub:
         curator.check(budget)
         count = counted(curator, budget)
         found = self.iterates(curator, count.rest, weights, count.total)
-        base = found.last.public_rows(curator.domain, None if self.iterate == "last" else found.average)
         release = Release(curator.domain, (count.measurement, *found.measurements), curator.statement("pmw-pub"))
-        return release.with_model(Model.of(base, {}, count.total))
+        return self._modelled(release, found, count.total)
+
+    def recovered(self, release: Release, transcript: Transcript, budget: Budget) -> Release:
+        """The release of a run that ended early, with the weights after its last whole round."""
+        total = released_total(release.measurements)
+        weights = self.start(release.domain)
+        found = Iterates(weights, np.zeros(len(weights.logs)), {}, ())
+        batches = transcript.answers if transcript.public_total is not None else transcript.answers[1:]
+        for picked, answered in zip(transcript.picks, batches, strict=False):
+            found = self._moved(found, picked.picks[0], answered.measurements[0], total)
+        return self._modelled(release, found, total)
+
+    def _modelled(self, release: Release, found: Iterates, total: float) -> Release:
+        base = found.last.public_rows(release.domain, None if self.iterate == "last" else found.average)
+        return release.with_model(Model.of(base, {}, total))
 
     def start(self, domain: Domain) -> RowWeights:
         """The weights before the first round; everything that can be wrong is, before anything is spent."""
@@ -119,6 +134,10 @@ class PMWPub:
         allowed = self._allowed(found)
         [pick] = curator.choose(queries, answers, AbsoluteError(), choosing, allowed=allowed, kind=self.choice)
         [measurement] = measure(curator, [cell_query(queries[pick.query], pick.cell or 0)], measuring)
+        return self._moved(found, pick, measurement, total)
+
+    def _moved(self, found: Iterates, pick: Pick, measurement: Measurement, total: float) -> Iterates:
+        """The weights after a cell was measured."""
         measurements = (*found.measurements, measurement)
         known = found.knowing(pick, measurement, total)
         rng = np.random.default_rng((self.seed, len(measurements)))

@@ -11,15 +11,17 @@ from priory.errors import DomainError, OptionError
 from priory.estimate.estimator import estimate
 from priory.estimate.prior_strength import posterior
 from priory.measure import measure
+from priory.mechanisms.fitted import prior
 from priory.mechanisms.information import informative_marginals
 from priory.mechanisms.neighbourhood import neighbourhood
 from priory.mechanisms.noiseless import weighable
-from priory.mechanisms.total import counted
+from priory.mechanisms.total import counted, released_total
 from priory.model.bases import Product, PublicRows
 from priory.model.model import Model
 from priory.model.rows import RowsTilted
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
+from priory.privacy.journal import Transcript
 from priory.privacy.measurement import Measurement
 from priory.queries.query import Query
 from priory.queries.workload import Workload
@@ -67,6 +69,14 @@ class Prior:
         measurements = measure(curator, queries, count.rest)
         release = Release(domain, (count.measurement, *measurements), curator.statement("prior"))
         return release.with_model(self._model(weighable(measurements, LEAST_STDDEV), domain, count.total))
+
+    def recovered(self, release: Release, transcript: Transcript, budget: Budget) -> Release:
+        """The release of a run that ended early: the prior as it is where no marginal was measured."""
+        total = released_total(release.measurements)
+        measured = [m for m in release.measurements if m.query.clique]
+        if not measured:
+            return release.with_model(Model.of(prior(release.domain, self.public), {}, total))
+        return release.with_model(self._model(weighable(measured, LEAST_STDDEV), release.domain, total))
 
     def queries(self, domain: Domain, budget: Budget) -> list[Query]:
         """What will be measured; everything that can be wrong is, before anything is spent."""

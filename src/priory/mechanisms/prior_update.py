@@ -1,6 +1,6 @@
 """Prior update: noisy counts and marginals improve public data level by level, for all, then for each group [IDE]."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -17,11 +17,12 @@ from priory.mechanisms.group_counts import expected_counts, likely_counts
 from priory.mechanisms.group_weights import raked, updated, weighed
 from priory.mechanisms.hierarchy import Group, Level, drawn_rows, levels
 from priory.mechanisms.information import small_singles, strongest_pairs, unrelated_singles
-from priory.mechanisms.total import counted
+from priory.mechanisms.total import Counted, counted
 from priory.model.bases import PublicRows
 from priory.model.model import Model
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
+from priory.privacy.journal import Answered, Transcript
 from priory.privacy.measurement import Measurement
 from priory.queries.query import Query
 from priory.release import Release
@@ -68,13 +69,40 @@ class PriorUpdate:
         """Spend `budget` and draw, for each group of the last level, as many rows as it is thought to have."""
         found = self.levels(curator.domain)
         curator.check(budget)
-        run = self._raking if self.way == "raking" else self._noise_aware
-        measured, priors, counts = run(curator, budget, found)
+        if self.way == "raking":
+            measured, priors, counts = self._raking(curator, budget, found)
+        else:
+            look = counted(curator, budget, FIRST_LOOK)
+            measured, priors, counts = self._noise_aware(look, found, partial(measure, curator), curator.tell)
         release = Release(curator.domain, tuple(measured), curator.statement("prior-update"))
-        rows = drawn_rows(self.public, found[-1], priors, np.rint(counts), self.seed)
+        return self._drawn(release, found[-1], priors, counts)
+
+    def recovered(self, release: Release, transcript: Transcript, budget: Budget) -> Release:
+        """The release of a run that ended early: levels that were not answered keep what is known from those above.
+
+        Raises:
+            OptionError: the run was raking, which needs the answers of every level.
+        """
+        if self.way == "raking":
+            raise OptionError("way", "raking needs the answers of every level")
+        found = self.levels(release.domain)
+        first, *_ = release.measurements
+        is_public = transcript.public_total is not None
+        look = Counted(first, budget.worth(budget.amount) if is_public else budget.part(1 - FIRST_LOOK))
+        batches = iter(transcript.answers if is_public else transcript.answers[1:])
+
+        def ask(queries: Sequence[Query], share: Budget) -> list[Measurement]:  # noqa: ARG001 - what `measure` takes
+            return list(next(batches, Answered(())).measurements)
+
+        _, priors, counts = self._noise_aware(look, found, ask, lambda number, of: None)  # noqa: ARG005 - as above
+        return self._drawn(release, found[-1], priors, counts)
+
+    def _drawn(self, release: Release, last: Level, priors: Sequence[Array], counts: Array) -> Release:
+        """The release with rows drawn for every group, where there are any."""
+        rows = drawn_rows(self.public, last, priors, np.rint(counts), self.seed)
         if not len(rows):
             return release
-        return release.with_model(Model.of(PublicRows(rows, curator.domain), {}, len(rows)))
+        return release.with_model(Model.of(PublicRows(rows, release.domain), {}, len(rows)))
 
     def levels(self, domain: Domain) -> list[Level]:
         """The hierarchy, checked before anything is spent."""
@@ -106,20 +134,20 @@ class PriorUpdate:
             measured += [counted_here, *tables]
         return measured, priors, counts
 
-    def _noise_aware(self, curator: Curator, budget: Budget, found: Sequence[Level]) -> "_Found":
+    def _noise_aware(self, look: Counted, found: Sequence[Level], ask: "_Ask", tell: "_Tell") -> "_Found":
         """Counts of the last level, then marginals of those levels where they can tell something."""
-        look = counted(curator, budget, FIRST_LOOK)
-        allotment = allotted(look.rest, curator.domain, found, self._choices(found), look.total)
-        [counting] = measure(curator, [self._counting(curator.domain, found[-1], allotment)], allotment.counting)
-        counts = self._counts(found[-1], counting, allotment)
-        measured, priors = [look.measurement, counting], [self.public.shares]
+        domain = self.public.domain
+        allotment = allotted(look.rest, domain, found, self._choices(found), look.total)
+        counting = ask([self._counting(domain, found[-1], allotment)], allotment.counting)
+        counts = self._counts(found[-1], [look.measurement, *counting][-1], allotment)
+        measured, priors = [look.measurement, *counting], [self.public.shares]
         weigh = partial(weighed, records=self.public.records, seed=self.seed)
         for number, (level, workload, share) in enumerate(
             zip(found, allotment.workloads, allotment.telling, strict=True), start=1
         ):
-            curator.tell(number, of=len(found))
-            queries = [level.query(curator.domain, clique) for clique in workload]
-            tables = [] if share is None else measure(curator, queries, share)
+            tell(number, len(found))
+            queries = [level.query(domain, clique) for clique in workload]
+            tables = [] if share is None else ask(queries, share)
             priors = updated(self.public, level, priors, level.sums(found[-1], counts), tables, update=weigh)
             measured += tables
         return measured, priors, counts
@@ -142,9 +170,11 @@ class PriorUpdate:
 
     def _counts(self, last: Level, counting: Measurement, allotment: Allotment) -> Array:
         expected = expected_counts(self.public, last)
-        if allotment.counts_groups:
+        if allotment.counts_groups and counting.query.clique:
             return likely_counts(last, counting, expected)
         return max(float(counting.values), 0.0) * expected
 
 
 _Found = tuple[list[Measurement], list[Array], Array]
+_Ask = Callable[[Sequence[Query], Budget], list[Measurement]]
+_Tell = Callable[[int, int], None]

@@ -77,7 +77,7 @@ def read_terms(connection: sqlite3.Connection) -> tuple[Terms, bytes]:
         LedgerError: the file is no ledger, newer than this version reads, or damaged.
     """
     if connection.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION:
-        raise LedgerError("this file is not a ledger. Nothing was spent")
+        raise LedgerError("this file is not a ledger")
     if _format(connection) > FORMAT:
         raise LedgerError(
             f"this ledger has format {_format(connection)}; this version of priory reads up to {FORMAT}: upgrade it"
@@ -98,7 +98,7 @@ def bind_schema(connection: sqlite3.Connection, secret: bytes, schema: str) -> T
     """
     terms, _ = read_terms(connection)
     if terms.schema:
-        raise LedgerError("this ledger is bound to a schema already. Nothing was spent")
+        raise LedgerError("this ledger is bound to a schema already")
     [(text,)] = connection.execute("SELECT text FROM terms").fetchall()
     bound = json.dumps({**json.loads(text), "schema": schema})
     connection.execute("UPDATE terms SET text = ?, seal = ?", (bound, _seal(secret, (bound,))))
@@ -352,4 +352,4 @@ def _is_sealed(secret: object, fields: tuple[Any, ...], seal: object) -> bool:
 
 
 def _damaged() -> LedgerError:
-    return LedgerError("this ledger is damaged: restore its latest backup. Nothing was spent")
+    return LedgerError("this ledger is damaged: restore its latest backup")

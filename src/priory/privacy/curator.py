@@ -13,6 +13,7 @@ from priory.errors import BudgetError, DataError, DomainError, OptionError
 from priory.privacy.budget import Budget, rounded_down, rounded_up
 from priory.privacy.choice import Choice, ChoiceKind, choice_within
 from priory.privacy.functionals import Functional, LargestCell, MixtureError, NoisyNumber
+from priory.privacy.journal import Answered, Forgetful, Journal, Numbered, Paid, Picked, PublicTotal
 from priory.privacy.ledger import Event, Reservation
 from priory.privacy.measurement import Measurement
 from priory.privacy.noise import Floats, Integers, Noise, NoiseKind, noise_within
@@ -62,6 +63,7 @@ class Curator:
         randomness: Randomness | str | None = None,
         progress: Progress = silent,
         impossible: Sequence[tuple[Clique, NDArray[np.bool_]]] = (),
+        journal: Journal | None = None,
     ) -> None:
         self.reservation = reservation
         self.domain = source.domain
@@ -72,6 +74,8 @@ class Curator:
         self._truths = Truths(source)
         self._randomness = source_of(randomness)
         self._progress = progress
+        self._journal: Journal = Forgetful() if journal is None else journal
+        self._public_total: int | None = None
         self._checked: set[Exact] = set()
 
     def __repr__(self) -> str:
@@ -104,10 +108,15 @@ class Curator:
         """
         if self.relation is not Relation.REPLACE_ONE or self.budget.max_rows > 1:
             return None
-        total = int(self._truths.of([Query.marginal(self.domain, ())])[0])
-        if total >= self.row_limit:
-            raise DataError(f"the table has more rows than its source declares; declare more than {self.row_limit:,}")
-        return total
+        if self._public_total is None:
+            total = int(self._truths.of([Query.marginal(self.domain, ())])[0])
+            if total >= self.row_limit:
+                raise DataError(
+                    f"the table has more rows than its source declares; declare more than {self.row_limit:,}"
+                )
+            self._public_total = total
+            self._journal.write(PublicTotal(total))
+        return self._public_total
 
     def statement(self, mechanism: str) -> Statement:
         """What is promised about a release made with this curator."""
@@ -148,12 +157,15 @@ class Curator:
         for share in shares:
             self._check_share(share)
         requests = [self._request(query, share, noise) for query, share in zip(queries, shares, strict=True)]
-        self.reservation.charge([request.event for request in requests])
+        self._journal.make_room(queries)
+        self._charge([request.event for request in requests])
         noisy = self._noisy(self._truths.of(queries), [request.noise for request in requests])
-        return tuple(
+        measurements = tuple(
             Measurement(request.query, values, request.noise.stddev, request.noise)
             for request, values in zip(requests, noisy, strict=True)
         )
+        self._journal.write(Answered(measurements))
+        return measurements
 
     def choose(
         self,
@@ -191,11 +203,14 @@ class Curator:
             raise OptionError("draws", f"at least one; got {draws}")
         places = _allowed_places(score, queries, allowed)
         event, choice = self._priced_choice(queries, score, share, draws, kind)
-        self.reservation.charge([event])
+        self._journal.make_room((), draws)
+        self._charge([event])
         scores = score.scores(queries, self._scored_truths(queries, score), estimates, self._scored_rows)
         candidates = scores if places is None else scores[places]
         picked = self._randomness.picks(candidates, choice, draws)
-        return tuple(score.pick(queries, i if places is None else int(places[i])) for i in picked)
+        picks = tuple(score.pick(queries, i if places is None else int(places[i])) for i in picked)
+        self._journal.write(Picked(picks, share.amount))
+        return picks
 
     def number(self, functional: Functional, share: Budget) -> NoisyNumber:
         """Pay, then release one number about the whole table, with noise.
@@ -212,10 +227,18 @@ class Curator:
         functional.check(neighbours)
         steps = functional.sensitivity(neighbours)
         noise, event = self._priced_noise(functional.kind, Sensitivity(steps, steps**2), share, None)
-        self.reservation.charge([event])
+        self._journal.make_room((), 1)
+        self._charge([event])
         truth = np.array([functional.value(self._truths.of(functional.queries))], dtype=np.int64)
         scale = 2.0**-functional.bits
-        return NoisyNumber(scale * float(self._noisy([truth], [noise])[0][0]), scale * noise.stddev, noise)
+        number = NoisyNumber(scale * float(self._noisy([truth], [noise])[0][0]), scale * noise.stddev, noise)
+        self._journal.write(Numbered(number))
+        return number
+
+    def _charge(self, events: Sequence[Event]) -> None:
+        """Pay in the ledger, then note it in the journal: what is looked at afterwards is covered by both."""
+        self.reservation.charge(events)
+        self._journal.write(Paid(self.reservation.spent))
 
     def _neighbours(self, score: Score) -> Neighbours:
         total = self.public_total if isinstance(score, Dependence) else None

@@ -143,15 +143,13 @@ class Ledger:
         """
         terms = self.terms
         if dataset is not None and dataset != terms.dataset:
-            raise LedgerError(
-                f"this ledger is of another data set: {terms.dataset!r}, not {dataset!r}. Nothing was spent"
-            )
+            raise LedgerError(f"this ledger is of another data set: {terms.dataset!r}, not {dataset!r}")
         if not terms.schema:
-            raise LedgerError(f"this ledger of {terms.dataset!r} has no schema yet: bind one to it. Nothing was spent")
+            raise LedgerError(f"this ledger of {terms.dataset!r} has no schema yet: bind one to it")
         if not _is_same_schema(schema, terms.schema):
-            raise LedgerError(f"this ledger of {terms.dataset!r} was made for another schema. Nothing was spent")
+            raise LedgerError(f"this ledger of {terms.dataset!r} was made for another schema")
         if person != terms.person:
-            raise LedgerError(f"this ledger protects {terms.unit}, so unit must be {terms.person!r}. Nothing was spent")
+            raise LedgerError(f"this ledger protects {terms.unit}, so unit must be {terms.person!r}")
 
     def bind(self, schema: str) -> None:
         """Fix the schema of a book that was made without one; once and for good.
@@ -192,7 +190,7 @@ class Ledger:
         if (budget.relation, budget.max_rows) != (total.relation, total.max_rows):
             raise LedgerError(
                 f"this ledger protects {total.relation} neighbours with at most {total.max_rows} rows each; "
-                f"the run was to protect {budget.relation} with {budget.max_rows}. Nothing was spent"
+                f"the run was to protect {budget.relation} with {budget.max_rows}"
             )
         return self._converted(budget.currency, budget.amount)
 
@@ -247,11 +245,11 @@ class Ledger:
         if total.is_pure:
             raise BudgetError(
                 f"this ledger counts pure ε, and {currency.letter} (Gaussian noise, or a delta) cannot be turned into "
-                "it. Give epsilon alone. Nothing was spent"
+                "it. Give epsilon alone"
             )
         raise BudgetError(
             "this ledger counts μ² (Gaussian DP), and ρ cannot be turned into it: not all that has a ρ is Gaussian DP. "
-            "Give epsilon and delta, or epsilon alone, instead of rho. Nothing was spent"
+            "Give epsilon and delta, or epsilon alone, instead of rho"
         )
 
     def _left(self, connection: sqlite3.Connection) -> tuple[Fraction, Fraction]:
@@ -275,7 +273,7 @@ class Ledger:
             try:
                 connection = self._memory or connect(self.path or Path())
             except sqlite3.Error as error:
-                raise LedgerError(f"{self.path} cannot be opened: {_reason(error)}. Nothing was spent") from None
+                raise LedgerError(f"{self.path} cannot be opened: {_reason(error)}") from None
             try:
                 connection.execute("BEGIN IMMEDIATE")
                 if writes:
@@ -452,7 +450,7 @@ def _check_left(mechanism: str, total: Budget, letter: str, asked: Fraction, lef
     if asked > left:
         raise BudgetError(
             f"{mechanism} asks for {letter} = {rounded_up(asked)} and {letter} = {rounded_down(left)} is left of "
-            f"{total}. Nothing was looked at and nothing was spent",
+            f"{total}. Nothing was looked at",
             asked=asked,
             left=left,
         )

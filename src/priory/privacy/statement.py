@@ -11,6 +11,7 @@ from priory.privacy.explain import chance, promised
 from priory.privacy.ledger import Reservation
 from priory.privacy.tail import loss_tail
 from priory.queries.sensitivity import Relation
+from priory.version import __version__
 
 # The mechanism of noisy counts that priory did not measure; what it says of their price is what it was told.
 DECLARED = "measured elsewhere, as declared by whoever measured"
@@ -56,8 +57,6 @@ class Statement:
         cls, reservation: Reservation, mechanism: str, *, is_private: bool, randomness: str = "priory"
     ) -> "Statement":
         """The statement of a run that is paid by `reservation`, as far as it has come."""
-        from importlib.metadata import version
-
         ledger = reservation.ledger
         return cls(
             mechanism=mechanism,
@@ -67,9 +66,9 @@ class Statement:
             dataset=ledger.terms.dataset,
             ledger="memory" if ledger.path is None else "file",
             is_private=is_private,
-            version=version("priory"),
+            version=__version__,
             randomness=randomness,
-            randomness_version=version(randomness) if is_private else "",
+            randomness_version=_version_of(randomness) if is_private else "",
         )
 
     @property
@@ -142,3 +141,15 @@ def _root_up(square: Fraction) -> str:
     exact = decimal.Context(prec=60).divide(Decimal(square.numerator), Decimal(square.denominator))
     root = decimal.Context(prec=40).sqrt(exact) * (1 + Decimal("1e-30"))
     return rounded_up(Fraction(root))
+
+
+def _version_of(randomness: str) -> str:
+    """The version of what drew the noise; a library without package metadata is no reason to fail."""
+    if randomness == "priory":
+        return __version__
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(randomness)
+    except PackageNotFoundError:
+        return "unknown"

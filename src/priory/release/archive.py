@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from priory.data.writing import written_whole
 from priory.errors import DataError, ReleaseError
+from priory.release.records import is_record_file
 
 FORMAT, VERSION = "priory release", 1
 MANIFEST = "manifest.json"
@@ -57,6 +58,10 @@ def read_archive(path: str | Path, known: frozenset[str]) -> dict[str, dict[str,
     Raises:
         ReleaseError: it is missing, no release, newer than this version reads, damaged or changed.
     """
+    if is_record_file(path):
+        raise ReleaseError(
+            f"{path} is what a run measured until it ended early; make its release with: priory estimate {path} -o FILE"
+        )
     try:
         with zipfile.ZipFile(path) as archive:
             manifest = _checked_manifest(archive, known)

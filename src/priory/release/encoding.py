@@ -47,11 +47,9 @@ def encode_measurements(measurements: Sequence[Measurement]) -> tuple[list[Json]
             arrays[str(stddev)] = array_bytes(measurement.stddev)
         else:
             stddev = measurement.stddev
-        parts = [_encode_part(part, f"{number}.{i}.npy", arrays) for i, part in enumerate(measurement.query.parts)]
         described.append(
             {
-                "clique": list(measurement.query.clique),
-                "parts": parts,
+                **encode_query(measurement.query, str(number), arrays),
                 "values": values,
                 "stddev": stddev,
                 "noise": None if measurement.noise is None else _encode_noise(measurement.noise),
@@ -67,9 +65,20 @@ def decode_measurements(
     return tuple(_decode_measurement(each, arrays, domain) for each in described)
 
 
-def _decode_measurement(described: Json, arrays: Mapping[str, bytes], domain: Domain) -> Measurement:
+def encode_query(query: Query, name: str, arrays: dict[str, bytes]) -> Json:
+    """A description of a query; its arrays are added to `arrays` under names that begin with `name`."""
+    parts = [_encode_part(part, f"{name}.{i}.npy", arrays) for i, part in enumerate(query.parts)]
+    return {"clique": list(query.clique), "parts": parts}
+
+
+def decode_query(described: Json, arrays: Mapping[str, bytes], domain: Domain) -> Query:
+    """The query again, checked."""
     parts = [_decode_part(part, arrays) for part in described["parts"]]
-    query = Query.product(domain, dict(zip(described["clique"], parts, strict=True)))
+    return Query.product(domain, dict(zip(described["clique"], parts, strict=True)))
+
+
+def _decode_measurement(described: Json, arrays: Mapping[str, bytes], domain: Domain) -> Measurement:
+    query = decode_query(described, arrays, domain)
     noise, stddev = described["noise"], described["stddev"]
     return Measurement.of(
         query,

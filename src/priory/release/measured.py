@@ -21,6 +21,7 @@ from priory.queries.parts import Point
 from priory.queries.query import Query
 from priory.release.estimated import evidence, uniform
 from priory.release.release import Release
+from priory.version import __version__
 
 VALUE, STDDEV = "value", "stddev"
 
@@ -93,8 +94,6 @@ def declared_release(
         total: the number of rows, where it is public.
         stop: see `estimate`.
     """
-    from importlib.metadata import version
-
     statement = Statement(
         mechanism=DECLARED,
         budget=budget,
@@ -103,7 +102,7 @@ def declared_release(
         dataset=schema.name,
         ledger="memory",
         is_private=True,
-        version=version("priory"),
+        version=__version__,
         randomness="whoever measured",
     )
     base = uniform(schema.domain, schema)
