@@ -14,7 +14,6 @@ from priory.mechanisms.hierarchy import Level
 from priory.mechanisms.noiseless import weighable
 from priory.model.bases import PublicRows
 from priory.model.model import Model
-from priory.model.rows import RowsTilted
 from priory.privacy.measurement import Measurement
 
 # So many groups tell what a prior is worth in all of them.
@@ -82,5 +81,4 @@ def _positive(inverse: NDArray[np.intp], prior: Array, size: int) -> Array:
 
 
 def _tilted(base: PublicRows, model: Model) -> Array:
-    tilted = base.tilt(model.potentials)
-    return tilted.shares if isinstance(tilted, RowsTilted) else base.shares
+    return base.tilt(model.potentials).shares

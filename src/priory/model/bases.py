@@ -254,7 +254,7 @@ class PublicRows(Base):
     def bind(self, cliques: Iterable[Clique]) -> Oracle:
         return RowsOracle(Layout.of(self._domain, cliques), self.codes, np.log(self.shares))
 
-    def tilt(self, potentials: Potentials) -> Tilted:
+    def tilt(self, potentials: Potentials) -> RowsTilted:
         return RowsTilted.of(Layout.of(self._domain, potentials), self.codes, np.log(self.shares), potentials)
 
 
