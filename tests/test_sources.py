@@ -244,8 +244,8 @@ def random_records(rng: np.random.Generator, rows: int) -> tuple[Domain, list[np
 
 @pytest.mark.parametrize("rows", [0, 1, 100, 70_000])
 def test_counting_equals_counting_one_by_one(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("priory.data.memory.BLOCK", 1000)
-    monkeypatch.setattr("priory.data.memory.MANY", 100_000)
+    monkeypatch.setattr("priory.data.sources.memory.BLOCK", 1000)
+    monkeypatch.setattr("priory.data.sources.memory.MANY", 100_000)
     domain, codes = random_records(np.random.default_rng(rows), rows)
     source = MemorySource(domain, tuple(codes), rows)
     for clique in [(), ("a",), ("b", "a"), ("c", "b", "a"), ("d", "a")]:
