@@ -12,10 +12,10 @@ import numpy as np
 
 from priory.domain import Domain
 from priory.model.bases import Uniform
-from priory.model.gpu import Precision, TorchContraction
-from priory.model.layout import Layout
-from priory.model.plan import plan
-from priory.model.program import MATMUL, Step, program
+from priory.model.engine.gpu import Precision, TorchContraction
+from priory.model.engine.layout import Layout
+from priory.model.engine.plan import plan
+from priory.model.engine.program import MATMUL, Step, program
 
 Case = tuple[str, Domain, list[tuple[str, ...]]]
 

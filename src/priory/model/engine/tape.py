@@ -11,13 +11,12 @@ import threading
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from importlib.util import find_spec
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from priory.factor import Array
-from priory.model.program import COPY, DIV, MATMUL, MUL, NORM, SUM, Ints, Step
+from priory.model.engine.program import FUSED, MATMUL, MUL, SUM, Ints, Step
 
 Kernel = Callable[[NDArray[np.int64], Array, Array], None]
 
@@ -27,7 +26,6 @@ CELLS = 1 << 15
 # The tape's loops are nested four deep; a step with more axes, which is rare once axes are joined, stays with NumPy.
 _AXES = 4
 _WIDTH = 5 + 4 * _AXES
-FUSED = 6
 
 
 def fits(step: Step) -> bool:
@@ -153,117 +151,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def compiled() -> Kernel:
-    """The kernel as machine code: from numba's cache, or compiled now; without a cache where none can be written."""
-    import numba
+    """The kernel as machine code: from numba's cache, or compiled now."""
+    from priory.model.engine.kernels import read
 
-    signature = "void(int64[:,::1], float64[::1], float64[::1])"
-    # Sums may be reordered, which lets them use vector instructions; NaN and infinity keep their meaning.
-    options: dict[str, Any] = {"nogil": True, "fastmath": {"reassoc", "contract", "nsz"}, "error_model": "numpy"}
-    try:
-        kernel: Kernel = numba.njit(signature, cache=True, **options)(_read)
-    except (RuntimeError, OSError):
-        kernel = numba.njit(signature, cache=False, **options)(_read)
-    return kernel
-
-
-def _read(tape: NDArray[np.int64], buffer: Array, scales: Array) -> None:  # noqa: C901, PLR0912, PLR0915  # pragma: no cover
-    """Carry out every step of a tape. One function, so that one compilation serves."""
-    for t in range(tape.shape[0]):
-        row = tape[t]
-        kind = row[0]
-        n0, n1, n2, n3 = row[5], row[9], row[13], row[17]
-        if kind == NORM:
-            top = buffer[row[2]]
-            for j in range(n3):
-                top = max(top, buffer[row[2] + j])
-            for j in range(n3):
-                buffer[row[1] + j] = buffer[row[2] + j] / top
-            scales[row[3]] = top
-            continue
-        so3, sa3, sb3 = row[18], row[19], row[20]
-        if kind in (SUM, FUSED):
-            cells = 1
-            for axis in range(4):
-                if row[6 + 4 * axis] != 0:
-                    cells *= row[5 + 4 * axis]
-            for j in range(cells):
-                buffer[row[1] + j] = 0.0
-        # The two cases that chains and trees are made of have loops of their own, with nothing to decide inside.
-        if kind == FUSED and so3 == 1 and sb3 == 0:
-            for i0 in range(n0):
-                for i1 in range(n1):
-                    o = row[1] + i0 * row[6] + i1 * row[10]
-                    a = row[2] + i0 * row[7] + i1 * row[11]
-                    b = row[3] + i0 * row[8] + i1 * row[12]
-                    for _ in range(n2):
-                        factor = buffer[b]
-                        for j in range(n3):
-                            product = buffer[a + j] * factor
-                            buffer[a + j] = product
-                            buffer[o + j] += product
-                        o += row[14]
-                        a += row[15]
-                        b += row[16]
-            continue
-        if kind == FUSED and so3 == 0 and sb3 == 1:
-            for i0 in range(n0):
-                for i1 in range(n1):
-                    o = row[1] + i0 * row[6] + i1 * row[10]
-                    a = row[2] + i0 * row[7] + i1 * row[11]
-                    b = row[3] + i0 * row[8] + i1 * row[12]
-                    for _ in range(n2):
-                        total = 0.0
-                        for j in range(n3):
-                            product = buffer[a + j] * buffer[b + j]
-                            buffer[a + j] = product
-                            total += product
-                        buffer[o] += total
-                        o += row[14]
-                        a += row[15]
-                        b += row[16]
-            continue
-        for i0 in range(n0):
-            for i1 in range(n1):
-                for i2 in range(n2):
-                    o = row[1] + i0 * row[6] + i1 * row[10] + i2 * row[14]
-                    a = row[2] + i0 * row[7] + i1 * row[11] + i2 * row[15]
-                    b = row[3] + i0 * row[8] + i1 * row[12] + i2 * row[16]
-                    if kind == FUSED:
-                        for j in range(n3):
-                            product = buffer[a + j] * buffer[b + j * sb3]
-                            buffer[a + j] = product
-                            buffer[o + j * so3] += product
-                    elif kind == MUL:
-                        if so3 == 1 and sa3 == 1 and sb3 == 0:
-                            factor = buffer[b]
-                            for j in range(n3):
-                                buffer[o + j] = buffer[a + j] * factor
-                        elif so3 == 1 and sa3 == 1 and sb3 == 1:
-                            for j in range(n3):
-                                buffer[o + j] = buffer[a + j] * buffer[b + j]
-                        else:
-                            for j in range(n3):
-                                buffer[o + j * so3] = buffer[a + j * sa3] * buffer[b + j * sb3]
-                    elif kind == SUM:
-                        if so3 == 0 and sa3 == 1:
-                            total = 0.0
-                            for j in range(n3):
-                                total += buffer[a + j]
-                            buffer[o] += total
-                        elif so3 == 0:
-                            total = 0.0
-                            for j in range(n3):
-                                total += buffer[a + j * sa3]
-                            buffer[o] += total
-                        elif so3 == 1 and sa3 == 1:
-                            for j in range(n3):
-                                buffer[o + j] += buffer[a + j]
-                        else:
-                            for j in range(n3):
-                                buffer[o + j * so3] += buffer[a + j * sa3]
-                    elif kind == DIV:
-                        for j in range(n3):
-                            buffer[o + j * so3] = buffer[a + j * sa3] / buffer[b + j * sb3]
-                    elif kind == COPY:
-                        for j in range(n3):
-                            buffer[o + j * so3] = buffer[a + j * sa3]
+    return read
