@@ -22,7 +22,7 @@ from priory.data.schema import Schema
 from priory.data.source import ROW_LIMIT
 from priory.domain import Clique, Domain
 from priory.factor import Factor
-from priory.mechanisms.registry import registered
+from priory.app.registry import registered
 from priory.model.model import Model
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator

@@ -18,7 +18,7 @@ from priory.estimate.loss import L1, L2
 from priory.estimate.papers.mirror_descent import MirrorDescent
 from priory.estimate.problem import Problem, states
 from priory.factor import Array
-from priory.mechanisms.hdmm import HDMM
+from priory.mechanisms.hdmm.hdmm import HDMM
 from priory.model.bases import Uniform
 from priory.model.model import Model
 from priory.privacy.budget import Budget

@@ -13,7 +13,7 @@ from priory.audit.replay import replay
 from priory.domain import Clique
 from priory.errors import BudgetError
 from priory.factor import Factor
-from priory.mechanisms.registry import Registered
+from priory.app.registry import Registered
 from priory.privacy.budget import Budget, Currency
 from priory.privacy.ledger import Ledger
 from priory.privacy.randomness import Replay

@@ -13,10 +13,10 @@ from priory.audit.public import complaints_upon
 from priory.domain import Domain
 from priory.errors import BudgetError, DomainError, OptionError
 from priory.mechanisms.aim import AIM
-from priory.mechanisms.candidates import Candidates, default_workload, structure
-from priory.mechanisms.fitted import Fitted
-from priory.mechanisms.one_ways import OneWays
-from priory.mechanisms.registry import MECHANISMS, Mechanism, Registered
+from priory.select.candidates import Candidates, default_workload, structure
+from priory.mechanisms.steps.fitted import Fitted
+from priory.select.one_ways import OneWays
+from priory.app.registry import MECHANISMS, Mechanism, Registered
 from priory.model.bases import PublicRows, Uniform
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator

@@ -9,7 +9,7 @@ from priory.audit.planted import PLANTED
 from priory.audit.replay import replay
 from priory.audit.tables import Neighbours, neighbours
 from priory.domain import Domain
-from priory.mechanisms.dualquery import DualQuery
+from priory.mechanisms.dualquery.dualquery import DualQuery
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
 from priory.privacy.ledger import Ledger

@@ -10,7 +10,7 @@ import pytest
 
 from priory.cli import main
 from priory.data.schema import Schema
-from priory.mechanisms.fit import fit
+from priory.app.fit import fit
 from priory.privacy.budget import Budget
 from priory.privacy.ledger import Ledger, Terms
 from priory.release import Release

@@ -16,7 +16,7 @@ from priory.audit.tables import SCHEMA, neighbours
 from priory.domain import Domain
 from priory.errors import BudgetError, DomainError, OptionError
 from priory.mechanisms.best_mixture import BestMixture, mixture_bounds
-from priory.mechanisms.row_weights import RowWeights
+from priory.mechanisms.pmw_pub.row_weights import RowWeights
 from priory.model.bases import PublicRows
 from priory.privacy.budget import Budget
 from priory.privacy.functionals import LargestCell, MixtureError

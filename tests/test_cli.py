@@ -9,7 +9,7 @@ from priory import town
 from priory.cli import main
 from priory.data.schema import Schema
 from priory.errors import MissingExtra, PrioryError
-from priory.mechanisms.fit import fit
+from priory.app.fit import fit
 from priory.release import Release
 
 

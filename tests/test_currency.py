@@ -11,8 +11,8 @@ import pytest
 import priory as pr
 from priory import town
 from priory.errors import BudgetError
-from priory.mechanisms.currency import choice_share
-from priory.mechanisms.registry import MECHANISMS
+from priory.app.currency import choice_share
+from priory.app.registry import MECHANISMS
 from priory.privacy.budget import Budget, Currency
 from priory.privacy.ledger import Ledger, Terms
 from priory.privacy.noise import RoundedGaussian
@@ -168,7 +168,7 @@ def test_the_gain_is_what_the_price_of_choices_leaves() -> None:
         def __init__(self, share: Fraction) -> None:
             self.choice_share = share
 
-    from priory.mechanisms.currency import budget_for
+    from priory.app.currency import budget_for
     from priory.privacy.randomness import OperatingSystem
 
     in_rho, in_mu = Budget.approximate(1, "1e-6"), Budget.approximate(1, "1e-6", Currency.GAUSSIAN)

@@ -14,12 +14,12 @@ from priory.estimate.estimator import estimate
 from priory.estimate.loss import CustomLoss
 from priory.estimate.papers.mirror_descent import MirrorDescent
 from priory.factor import Array, Factor
-from priory.mechanisms.data_player import Term, best_record
-from priory.mechanisms.dualquery import DualQuery
-from priory.mechanisms.dualquery_loss import SampleLoss
-from priory.mechanisms.game import SECTION, answers, records_model, rounds_of
+from priory.mechanisms.dualquery.data_player import Term, best_record
+from priory.mechanisms.dualquery.dualquery import DualQuery
+from priory.mechanisms.dualquery.sample_loss import SampleLoss
+from priory.mechanisms.dualquery.game import SECTION, answers, records_model, rounds_of
 from priory.mechanisms.independent import Independent
-from priory.mechanisms.likelihood import most_likely
+from priory.mechanisms.dualquery.likelihood import most_likely
 from priory.privacy.budget import Budget
 from priory.privacy.choice import NoisyMax
 from priory.privacy.randomness import Replay

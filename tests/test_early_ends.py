@@ -17,9 +17,9 @@ import pytest
 from houses import DOMAIN, random_rows
 from priory.data.schema import Schema
 from priory.errors import NOTHING_SPENT, LedgerError, OptionError, PrioryError, ReleaseError, Spent
-from priory.mechanisms.fit import fit
+from priory.app.fit import fit
 from priory.mechanisms.independent import Independent
-from priory.mechanisms.recovery import recover
+from priory.app.recovery import recover
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
 from priory.privacy.ledger import Ledger, State, Terms

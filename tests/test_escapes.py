@@ -17,7 +17,7 @@ from priory.data.columns import Category
 from priory.data.schema import Schema
 from priory.data.table import text_table
 from priory.data.visible import visible, visible_lines
-from priory.mechanisms.fit import fit
+from priory.app.fit import fit
 from priory.privacy.randomness import Replay
 
 pty = pytest.importorskip("pty", reason="this system has no terminals of that kind")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from priory.data.schema import Schema
-from priory.mechanisms.fit import fit
+from priory.app.fit import fit
 from priory.release import Release
 
 SCHEMA = Schema.coded({"age": 3, "sex": 2}, name="people")

@@ -8,7 +8,7 @@ from priory.cli.frame import app
 from priory.data.schema import Schema
 from priory.domain import Domain
 from priory.errors import BudgetError, DataError
-from priory.mechanisms.fitness import _workload, public_fitness
+from priory.app.public_check import _workload, public_fitness
 from priory.privacy.budget import Budget
 from priory.privacy.ledger import Ledger
 

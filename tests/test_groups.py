@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from priory.domain import Domain
-from priory.mechanisms.allotment import Allotment, Offer, allotted
-from priory.mechanisms.group_counts import expected_counts, likely_counts
-from priory.mechanisms.hierarchy import Level, levels
+from priory.mechanisms.ide.budget_plan import Allotment, Offer, allotted
+from priory.mechanisms.ide.group_counts import expected_counts, likely_counts
+from priory.mechanisms.ide.hierarchy import Level, levels
 from priory.model.bases import PublicRows
 from priory.privacy.budget import Budget
 from priory.privacy.measurement import Measurement

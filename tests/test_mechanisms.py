@@ -8,9 +8,9 @@ from houses import DOMAIN, Rows, random_rows
 from priory.data.schema import Schema
 from priory.domain import Domain
 from priory.errors import BudgetError, DataError, DomainError, LedgerError, OptionError, SchemaError
-from priory.mechanisms.fit import fit
+from priory.app.fit import fit
 from priory.mechanisms.independent import Independent
-from priory.mechanisms.registry import MECHANISMS, Registered, registered
+from priory.app.registry import MECHANISMS, Registered, registered
 from priory.privacy.budget import Budget
 from priory.privacy.ledger import Ledger, State, Terms
 from priory.privacy.progress import Step

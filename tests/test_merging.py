@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from priory.mechanisms.merging import rare_together
+from priory.select.merging import rare_together
 from priory.queries.parts import Identity, Recode
 
 COUNTS = st.lists(st.integers(0, 50), min_size=1, max_size=30).filter(any)

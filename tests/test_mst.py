@@ -6,7 +6,7 @@ import pytest
 from houses import DOMAIN, Rows, curated, random_rows
 from priory.domain import Domain
 from priory.errors import BudgetError, DomainError
-from priory.mechanisms.fitted import Fitted
+from priory.mechanisms.steps.fitted import Fitted
 from priory.mechanisms.mst import MST, spanning_tree
 from priory.model.bases import PublicRows, Uniform
 from priory.privacy.budget import Budget

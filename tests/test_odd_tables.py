@@ -9,7 +9,7 @@ import pytest
 
 from priory.cli import main
 from priory.data.schema import Schema
-from priory.mechanisms.fit import fit
+from priory.app.fit import fit
 from priory.privacy.randomness import Replay
 
 ONE = "priory: 1\nname: one\ncolumns: {x: {kind: category, levels: [a], other: a}}\n"

@@ -16,10 +16,10 @@ from priory.data.schema import Schema
 from priory.errors import OptionError, ReleaseError
 from priory.mechanisms.aim import AIM
 from priory.mechanisms.best_mixture import BestMixture
-from priory.mechanisms.fit import fit
-from priory.mechanisms.prior_update import PriorUpdate
-from priory.mechanisms.recovery import EARLY, OTHERWISE, recover
-from priory.mechanisms.registry import MECHANISMS
+from priory.app.fit import fit
+from priory.mechanisms.ide.prior_update import PriorUpdate
+from priory.app.recovery import EARLY, OTHERWISE, recover
+from priory.app.registry import MECHANISMS
 from priory.model.bases import PublicRows
 from priory.privacy.functionals import NoisyNumber
 from priory.privacy.journal import Answered, Entry, Numbered, Paid, Picked, PublicTotal, Transcript

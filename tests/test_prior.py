@@ -11,11 +11,11 @@ from priory.audit.public import complaints_upon
 from priory.data.schema import Schema
 from priory.domain import Domain
 from priory.errors import BudgetError, DataError, DomainError, OptionError
-from priory.mechanisms.fit import fit
-from priory.mechanisms.information import informative_marginals
-from priory.mechanisms.neighbourhood import neighbourhood
+from priory.app.fit import fit
+from priory.select.information import informative_marginals
+from priory.mechanisms.steps.neighbourhood import neighbourhood
 from priory.mechanisms.prior import Prior
-from priory.mechanisms.registry import MECHANISMS, Registered
+from priory.app.registry import MECHANISMS, Registered
 from priory.model.bases import PublicRows
 from priory.model.model import Model
 from priory.privacy.budget import Budget

@@ -15,10 +15,10 @@ from priory.cli import main
 from priory.data.schema import Schema
 from priory.domain import Domain
 from priory.errors import DomainError, OptionError, PrioryError
-from priory.mechanisms.fit import fit
-from priory.mechanisms.information import mutual_information, strongest_pairs, unrelated_singles
-from priory.mechanisms.prior_update import PriorUpdate
-from priory.mechanisms.registry import MECHANISMS, Registered
+from priory.app.fit import fit
+from priory.select.information import mutual_information, strongest_pairs, unrelated_singles
+from priory.mechanisms.ide.prior_update import PriorUpdate
+from priory.app.registry import MECHANISMS, Registered
 from priory.model.bases import PublicRows
 from priory.privacy.budget import Budget
 from priory.queries.parts import Numbers

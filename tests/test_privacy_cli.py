@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from priory.data.schema import Schema
-from priory.mechanisms.fit import fit
+from priory.app.fit import fit
 from priory.release import Release
 
 SCHEMA = Schema.coded({"age": 3, "sex": 2}, name="people")

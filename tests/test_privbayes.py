@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from houses import Rows, curated, random_rows
 from priory.domain import Domain
 from priory.errors import OptionError
-from priory.mechanisms.network import conditional, network_model, network_rows, parent_sets
+from priory.select.parent_sets import conditional, network_model, network_rows, parent_sets
 from priory.mechanisms.privbayes import PrivBayes, useful_cells
 from priory.privacy.budget import Budget
 from priory.privacy.measurement import Measurement

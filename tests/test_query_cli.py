@@ -14,7 +14,7 @@ from priory.cli import main
 from priory.cli.progress import spoken, time_left
 from priory.data.schema import Schema
 from priory.data.table import Table
-from priory.mechanisms.fit import fit
+from priory.app.fit import fit
 from priory.privacy.randomness import Replay
 from priory.release import Release
 

@@ -12,7 +12,7 @@ from houses import DOMAIN, curated
 from priory.cli import main
 from priory.data.schema import Schema
 from priory.errors import MissingExtra, OptionError
-from priory.mechanisms.fit import fit
+from priory.app.fit import fit
 from priory.privacy.budget import Budget, Currency
 from priory.privacy.choice import NoisyMax
 from priory.privacy.ledger import Ledger

@@ -19,7 +19,7 @@ from houses import DOMAIN, curated, random_rows
 from priory.data.schema import Schema
 from priory.errors import ReleaseError
 from priory.measure import Measurement, measure
-from priory.mechanisms.registry import MECHANISMS
+from priory.app.registry import MECHANISMS
 from priory.privacy.budget import Budget
 from priory.privacy.noise import Gaussian
 from priory.privacy.randomness import Replay

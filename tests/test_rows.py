@@ -15,8 +15,8 @@ from priory.data.schema import Schema
 from priory.data.streaming import write_batches
 from priory.data.table import Table
 from priory.errors import DataError, OptionError
-from priory.mechanisms.fit import fit
-from priory.mechanisms.registry import MECHANISMS
+from priory.app.fit import fit
+from priory.app.registry import MECHANISMS
 from priory.model.model import Model
 from priory.privacy.randomness import Replay
 from priory.release import Release

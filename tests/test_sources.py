@@ -35,7 +35,7 @@ from priory.errors import DataError, DomainError, OptionError, SizeError
 from priory.estimate.estimator import estimate
 from priory.factor import Factor
 from priory.measure import measure
-from priory.mechanisms.fit import fit
+from priory.app.fit import fit
 from priory.model.membership import Membership
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator

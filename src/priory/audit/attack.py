@@ -13,10 +13,10 @@ from priory.audit.primitives import clopper_pearson
 from priory.data.source import ROW_LIMIT
 from priory.domain import Clique, Domain
 from priory.factor import Factor
-from priory.mechanisms.dualquery import DualQuery
-from priory.mechanisms.game import answers, rounds_of
-from priory.mechanisms.registry import MECHANISMS, Mechanism, Registered
-from priory.mechanisms.total import released_total
+from priory.mechanisms.dualquery.dualquery import DualQuery
+from priory.mechanisms.dualquery.game import answers, rounds_of
+from priory.app.registry import MECHANISMS, Mechanism, Registered
+from priory.mechanisms.steps.total import released_total
 from priory.privacy.accounting import epsilon_at
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator

@@ -10,7 +10,7 @@ from priory.audit.findings import Effort, Finding
 from priory.audit.replay import SEED, replay_pair
 from priory.audit.tables import SCHEMA, Neighbours, neighbours, write
 from priory.data.files import read_public_file
-from priory.mechanisms.registry import MECHANISMS, Registered
+from priory.app.registry import MECHANISMS, Registered
 from priory.model.bases import PublicRows
 from priory.privacy.noise import Integers
 

@@ -20,7 +20,7 @@ from priory.audit.tables import SCHEMA, Neighbours, neighbours, write
 from priory.data.opening import open_source
 from priory.data.source import Source
 from priory.domain import Domain
-from priory.mechanisms.registry import MECHANISMS, Mechanism
+from priory.app.registry import MECHANISMS, Mechanism
 from priory.privacy.budget import Budget
 from priory.privacy.choice import Choice
 from priory.privacy.curator import Curator

@@ -13,7 +13,7 @@ from priory.cli.privacy import Delta, Epsilon, RelationName, Rho, check_output
 from priory.data.schema import Schema
 from priory.domain import Clique
 from priory.errors import OptionError
-from priory.mechanisms.recovery import recover
+from priory.app.recovery import recover
 from priory.privacy.budget import Budget
 from priory.queries.sensitivity import Relation
 from priory.release import Release

@@ -2,18 +2,18 @@
 
 from priory.mechanisms.aim import AIM
 from priory.mechanisms.best_mixture import BestMixture
-from priory.mechanisms.dualquery import DualQuery
-from priory.mechanisms.game import records_model
-from priory.mechanisms.graphical import Graphical, graphical_model, sampled_model
-from priory.mechanisms.hdmm import HDMM, LeastSquares
+from priory.mechanisms.dualquery.dualquery import DualQuery
+from priory.mechanisms.dualquery.game import records_model
+from priory.mechanisms.mwem.graphical import Graphical, graphical_model, sampled_model
+from priory.mechanisms.hdmm.hdmm import HDMM, LeastSquares
 from priory.mechanisms.independent import Independent
 from priory.mechanisms.mst import MST
-from priory.mechanisms.multiplicative_weights import MultiplicativeWeights
-from priory.mechanisms.mwem import MWEM
-from priory.mechanisms.network import network_model
-from priory.mechanisms.pmw_pub import PMWPub
+from priory.mechanisms.mwem.multiplicative_weights import MultiplicativeWeights
+from priory.mechanisms.mwem.mwem import MWEM
+from priory.select.parent_sets import network_model
+from priory.mechanisms.pmw_pub.pmw_pub import PMWPub
 from priory.mechanisms.prior import Prior
-from priory.mechanisms.prior_update import PriorUpdate
+from priory.mechanisms.ide.prior_update import PriorUpdate
 from priory.mechanisms.privbayes import PrivBayes
 
 __all__ = [

@@ -8,9 +8,9 @@ import numpy as np
 from priory.domain import Domain
 from priory.errors import OptionError
 from priory.measure import measure
-from priory.mechanisms.candidates import Candidates, default_workload, structure
-from priory.mechanisms.fitted import Fitted, prior, refitted
-from priory.mechanisms.one_ways import OneWays
+from priory.select.candidates import Candidates, default_workload, structure
+from priory.mechanisms.steps.fitted import Fitted, prior, refitted
+from priory.select.one_ways import OneWays
 from priory.model.bases import PublicRows
 from priory.privacy.budget import Budget, exact
 from priory.privacy.curator import Curator

@@ -7,8 +7,8 @@ import numpy as np
 
 from priory.errors import DomainError, OptionError
 from priory.factor import Array
-from priory.mechanisms.row_weights import RowWeights
-from priory.mechanisms.total import counted, released_total
+from priory.mechanisms.pmw_pub.row_weights import RowWeights
+from priory.mechanisms.steps.total import counted, released_total
 from priory.model.bases import PublicRows
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator

@@ -9,8 +9,8 @@ import numpy as np
 
 from priory.domain import Domain
 from priory.measure import measure
-from priory.mechanisms.fitted import Fitted, prior, refitted
-from priory.mechanisms.merging import merged_query, rare_together
+from priory.mechanisms.steps.fitted import Fitted, prior, refitted
+from priory.select.merging import merged_query, rare_together
 from priory.model.bases import PublicRows
 from priory.privacy.budget import Budget, Number, exact
 from priory.privacy.curator import Curator

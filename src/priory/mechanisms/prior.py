@@ -11,11 +11,11 @@ from priory.errors import DomainError, OptionError
 from priory.estimate.estimator import estimate
 from priory.estimate.prior_strength import posterior
 from priory.measure import measure
-from priory.mechanisms.fitted import prior
-from priory.mechanisms.information import informative_marginals
-from priory.mechanisms.neighbourhood import neighbourhood
+from priory.mechanisms.steps.fitted import prior
+from priory.select.information import informative_marginals
+from priory.mechanisms.steps.neighbourhood import neighbourhood
 from priory.mechanisms.noiseless import weighable
-from priory.mechanisms.total import counted, released_total
+from priory.mechanisms.steps.total import counted, released_total
 from priory.model.bases import Product, PublicRows
 from priory.model.model import Model
 from priory.model.rows import RowsTilted

@@ -10,8 +10,8 @@ import numpy as np
 from priory.domain import Clique, Domain
 from priory.errors import OptionError
 from priory.measure import measure
-from priory.mechanisms.network import parent_sets
-from priory.mechanisms.total import counted
+from priory.select.parent_sets import parent_sets
+from priory.mechanisms.steps.total import counted
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
 from priory.privacy.noise import Laplace, noise_within

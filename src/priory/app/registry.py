@@ -1,0 +1,144 @@
+"""Registry: the mechanisms by name; the audit and the contract of tests run over all of them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from priory.domain import Clique, Domain
+from priory.errors import OptionError
+from priory.mechanisms.aim import AIM
+from priory.mechanisms.dualquery.dualquery import DualQuery
+from priory.mechanisms.mwem.graphical import Graphical
+from priory.mechanisms.hdmm.hdmm import HDMM
+from priory.mechanisms.independent import Independent
+from priory.mechanisms.mst import MST
+from priory.mechanisms.mwem.multiplicative_weights import MultiplicativeWeights
+from priory.mechanisms.mwem.mwem import MWEM
+from priory.mechanisms.pmw_pub.pmw_pub import PMWPub
+from priory.mechanisms.prior import Prior
+from priory.mechanisms.ide.prior_update import PriorUpdate
+from priory.mechanisms.privbayes import PrivBayes
+from priory.mechanisms.pmw_pub.row_weights import every_cell
+from priory.model.bases import PublicRows
+from priory.privacy.budget import Budget
+from priory.privacy.curator import Curator
+from priory.queries.workload import Workload
+from priory.release import Release
+
+
+class Mechanism(Protocol):
+    """A recipe: frozen settings and one verb."""
+
+    def run(self, curator: Curator, budget: Budget) -> Release:
+        """Spend at most `budget`, which is the curator's own or a part of it, and hand out a release.
+
+        It looks at private data only through the curator, and everything that decides what it asks next is public or
+        was answered by the curator.
+        """
+
+
+@dataclass(frozen=True)
+class Registered:
+    """A mechanism that can be asked for by name.
+
+    Attributes:
+        name: what people type.
+        summary: one line for people.
+        build: the mechanism with its default settings, for a domain.
+        is_pure: whether it can spend a pure budget.
+        upon: the mechanism with its default settings upon public rows, where it can use them.
+    """
+
+    name: str
+    summary: str
+    build: Callable[[Domain], Mechanism]
+    is_pure: bool = True
+    upon: Callable[[PublicRows], Mechanism] | None = None
+
+    @classmethod
+    def of(cls, mechanism: Mechanism) -> "Registered":
+        """A mechanism with settings of one's own, under its class's name."""
+        return cls(type(mechanism).__name__.lower(), "", lambda _: mechanism)
+
+
+def pairs(domain: Domain) -> Workload:
+    """What a mechanism aims at unless told: all marginals of two attributes, or of the one there is."""
+    return Workload.marginals(domain, min(2, len(domain)))
+
+
+def _halves(domain: Domain) -> tuple[Clique, ...]:
+    """The table as a whole, then groups by its first attribute, where there are others and it has few values."""
+    first = domain.attributes[0]
+    return ((), (first,)) if len(domain) > 1 and domain[first] <= 100 else ((),)
+
+
+MECHANISMS: dict[str, Registered] = {
+    entry.name: entry
+    for entry in (
+        Registered("independent", "all one-way marginals, equally noisy", lambda _: Independent()),
+        Registered(
+            "mst",
+            "a spanning tree of the pairs that depend most",
+            lambda _: MST(),
+            upon=lambda rows: MST(public=rows),
+        ),
+        Registered(
+            "aim-textbook",
+            "marginals chosen by their error less their noise, as published",
+            lambda _: AIM.textbook(),
+            upon=lambda rows: AIM.textbook(public=rows),
+        ),
+        Registered(
+            "aim",
+            "marginals chosen by their error less their noise, upon careful one-way marginals",
+            lambda _: AIM(),
+            upon=lambda rows: AIM(public=rows),
+        ),
+        Registered("dualquery", "a game of sampled queries and records", lambda d: DualQuery(pairs(d))),
+        Registered("hdmm", "the queries that answer a workload with the least noise", lambda d: HDMM(pairs(d))),
+        Registered("mwem", "the worst answers, on explicit tables", lambda d: MWEM(pairs(d), MultiplicativeWeights())),
+        Registered("mwem+pgm", "the worst answers, on a graphical model", lambda d: MWEM(pairs(d), Graphical())),
+        Registered("privbayes", "a Bayesian network and its families", lambda _: PrivBayes()),
+        Registered(
+            "pmw-pub",
+            "multiplicative weights over public rows, or over the whole domain",
+            # Over very many cells a round takes long: the number of rounds is then small, whatever the first one shows.
+            lambda domain: PMWPub(rounds=None if domain.size <= 100_000 else 5),
+            upon=lambda rows: PMWPub(public=rows),
+        ),
+        Registered(
+            "prior",
+            "a public prior, weighed against noisy marginals by what each tells",
+            lambda _: Prior(),
+            upon=lambda rows: Prior(public=rows),
+        ),
+        Registered(
+            "prior-update",
+            "public data improved for all, then for each group (IDE)",
+            lambda domain: PriorUpdate(public=every_cell(domain, 1), by=_halves(domain)),
+            upon=lambda rows: PriorUpdate(public=rows, by=_halves(rows.domain)),
+        ),
+    )
+}
+
+
+def registered(name: str) -> Registered:
+    """The mechanism called `name`.
+
+    Raises:
+        OptionError: there is none.
+    """
+    if name not in MECHANISMS:
+        raise OptionError("mechanism", f"{name!r} is not one of {', '.join(MECHANISMS)}")
+    return MECHANISMS[name]
+
+
+def chosen(mechanism: str | Mechanism | None, *, has_public: bool) -> Registered:
+    """The mechanism that someone chose, or what people get who do not choose: "aim", "prior" upon public data.
+
+    Raises:
+        OptionError: there is none of that name.
+    """
+    if mechanism is None:
+        return registered("prior" if has_public else "aim")
+    return registered(mechanism) if isinstance(mechanism, str) else Registered.of(mechanism)

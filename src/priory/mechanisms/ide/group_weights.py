@@ -1,0 +1,86 @@
+"""Group weights: the weights of public rows in each group, from those of the level above and noisy marginals."""
+
+import warnings
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from priory.estimate.estimator import estimate
+from priory.estimate.papers.raking import Raking
+from priory.estimate.prior_strength import Sample, common_prior_size
+from priory.factor import Array
+from priory.mechanisms.ide.hierarchy import Level
+from priory.mechanisms.noiseless import weighable
+from priory.model.bases import PublicRows
+from priory.model.model import Model
+from priory.model.rows import RowsTilted
+from priory.privacy.measurement import Measurement
+
+# So many groups tell what a prior is worth in all of them.
+ASKED = 40
+# No group's rows can be told apart better than this.
+LEAST_STDDEV = 1.0
+
+Update = Callable[[Sequence[Sample]], list[Array]]
+
+
+def updated(
+    public: PublicRows,
+    level: Level,
+    priors: Sequence[Array],
+    counts: Array,
+    tables: Sequence[Measurement],
+    *,
+    update: Update,
+) -> list[Array]:
+    """The weights of the public rows in each group, the same ones as above where nothing was measured."""
+    touched = tuple(dict.fromkeys(name for table in tables for name in table.query.clique))
+    touched = tuple(name for name in touched if name not in level.attributes)
+    if not touched:
+        return [priors[place] for place in level.prior_of]
+    domain = public.domain.project(touched)
+    axes = [public.domain.axis[name] for name in touched]
+    codes, inverse = np.unique(public.codes[:, axes], axis=0, return_inverse=True)
+    inverse = inverse.reshape(-1)
+    bases = [PublicRows(codes, domain, _positive(inverse, prior, len(codes))) for prior in priors]
+    samples = [
+        Sample(bases[place], weighable(level.of_group(tables, group, domain), LEAST_STDDEV), float(count))
+        for group, place, count in zip(level.groups, level.prior_of, counts, strict=True)
+    ]
+    told = [sample for sample in samples if sample.total > 0]
+    found = iter(update(told))
+    ratios = [next(found) / sample.base.shares if sample.total > 0 else np.ones(len(codes)) for sample in samples]
+    return [priors[place] * ratio[inverse] for place, ratio in zip(level.prior_of, ratios, strict=True)]
+
+
+def weighed(samples: Sequence[Sample], records: float, seed: int) -> list[Array]:
+    """Prior and marginals weighed by what each tells, with one worth of the prior for all groups."""
+    asked = np.random.default_rng(seed).permutation(len(samples))[:ASKED]
+    worth = common_prior_size([samples[i] for i in asked], records)
+    return [_tilted(sample.base, sample.model(worth)) for sample in samples]
+
+
+def raked(samples: Sequence[Sample], epochs: int) -> list[Array]:
+    """Every noisy marginal met in turn, as in the paper."""
+    with warnings.catch_warnings():
+        # Noisy marginals contradict each other: raking ends after its epochs.
+        warnings.simplefilter("ignore", UserWarning)
+        return [_raked(sample, epochs) for sample in samples]
+
+
+def _raked(sample: Sample, epochs: int) -> Array:
+    solver = Raking(iterations=epochs)
+    base, domain = sample.base, sample.base.domain
+    model = estimate(sample.measurements, domain, base=base, total=sample.total, solver=solver, stop="converged")
+    return _tilted(base, model)
+
+
+def _positive(inverse: NDArray[np.intp], prior: Array, size: int) -> Array:
+    """The weights of small rows; none is lost, however little is left of it."""
+    return np.maximum(np.bincount(inverse, weights=prior, minlength=size), 1e-300)
+
+
+def _tilted(base: PublicRows, model: Model) -> Array:
+    tilted = base.tilt(model.potentials)
+    return tilted.shares if isinstance(tilted, RowsTilted) else base.shares

@@ -1,0 +1,105 @@
+"""MWEM: again and again pick the answer that the model gets most wrong, measure it, and correct the model."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from priory.domain import Clique, Domain
+from priory.errors import OptionError
+from priory.measure import measure
+from priory.mechanisms.steps.total import counted, released_total
+from priory.model.bases import Uniform
+from priory.model.model import Model
+from priory.privacy.budget import Budget
+from priory.privacy.curator import Curator
+from priory.privacy.measurement import Measurement
+from priory.privacy.scores import AbsoluteError
+from priory.queries.workload import Workload
+from priory.release import Release
+from priory.release.estimated import possible, uniform
+
+
+class Update(Protocol):
+    """How measurements become a model; free, and the same on a rerun from the release."""
+
+    name: ClassVar[str]
+
+    def allowed(self, domain: Domain, measured: Sequence[Clique], cliques: Sequence[Clique]) -> NDArray[np.bool_]:
+        """Which of `cliques` could be measured after `measured` and still be modelled.
+
+        Raises:
+            SizeError: none; with the forecast.
+        """
+
+    def model(self, domain: Domain, measurements: Sequence[Measurement], total: float, before: Model | None) -> Model:
+        """The model after `measurements`, of which all but the last are in the model `before`."""
+
+    def final(self, models: Sequence[Model]) -> Model:
+        """What is handed out, of the models of all rounds."""
+
+
+@dataclass(frozen=True)
+class MWEM:
+    """Multiplicative weights and the exponential mechanism [Hardt, Ligett & McSherry 2012].
+
+    Every round spends equal halves on picking an answer of the workload and on measuring it.
+
+    Attributes:
+        workload: what is to be answered.
+        update: how the model is corrected.
+        rounds: how many; as many as there are attributes unless told.
+    """
+
+    workload: Workload
+    update: Update
+    rounds: int | None = None
+
+    @property
+    def choice_share(self) -> Fraction:
+        """The part of the budget that private choices cost, at most."""
+        return Fraction(1, 2)
+
+    def run(self, curator: Curator, budget: Budget) -> Release:
+        """Pick and measure, a round at a time."""
+        workload = self.workload.checked(curator.domain)
+        rounds = len(curator.domain) if self.rounds is None else self.rounds
+        if rounds < 1:
+            raise OptionError("rounds", f"at least one; got {rounds}")
+        self._allowed(curator.domain, [])
+        count = counted(curator, budget)
+        model = Model(possible(Uniform(curator.domain), curator.impossible), {}, count.total)
+        measured: list[Measurement] = []
+        shares = zip(*[iter(count.rest.split([1] * 2 * rounds))] * 2, strict=True)
+        for number, (picking, measuring) in enumerate(shares, start=1):
+            curator.tell(number, rounds)
+            [pick] = curator.choose(
+                workload.queries,
+                model.answers(workload.queries),
+                AbsoluteError(),
+                picking,
+                allowed=self._allowed(curator.domain, measured),
+            )
+            query = workload.queries[pick.query].row(pick.cell or 0)
+            measured += measure(curator, [query], measuring)
+            model = self.update.model(curator.domain, measured, count.total, model)
+        return Release(curator.domain, (count.measurement, *measured), curator.statement(self.update.name))
+
+    def model(self, release: Release) -> Model:
+        """The model of a release of this mechanism, worked out again from its measurements."""
+        total = released_total(release.measurements)
+        _, *measured = release.measurements
+        models = [Model(uniform(release.domain, release.schema), {}, total)]
+        for last in range(1, len(measured) + 1):
+            models.append(self.update.model(release.domain, measured[:last], total, models[-1]))
+        return self.update.final(models)
+
+    def _allowed(self, domain: Domain, measured: Sequence[Measurement]) -> NDArray[np.bool_]:
+        """One for each answer of the workload."""
+        cliques = self.workload.cliques
+        found = self.update.allowed(domain, [m.query.clique for m in measured], cliques)
+        by_clique = dict(zip(cliques, found.tolist(), strict=True))
+        return np.repeat([by_clique[q.clique] for q in self.workload], [q.rows for q in self.workload])
