@@ -17,8 +17,7 @@ from experiments.progress import progress
 from experiments.results import Results, shown
 from priory.measure import measure
 from priory.mechanisms.mwem.graphical import graphical_model
-from priory.select.parent_sets import network_model
-from priory.mechanisms.privbayes import PrivBayes
+from priory.mechanisms.privbayes import PrivBayes, network_model
 from priory.model.model import Model
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator

@@ -11,8 +11,8 @@ from experiments.results import Results, Row, Stopwatch, shown
 from experiments.splits import EPSILONS, SPLITS, Split, chosen, runs
 from priory.mechanisms.aim import AIM
 from priory.mechanisms.pmw_pub.pmw_pub import PMWPub
-from priory.mechanisms.prior import Prior
 from priory.mechanisms.pmw_pub.row_weights import RowWeights
+from priory.mechanisms.prior import Prior
 
 NAME = "ours_public"
 KEYS = ("split", "epsilon", "arm", "run")

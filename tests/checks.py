@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 
 from houses import DOMAIN, Rows, curated, random_rows
+from priory.app.registry import Registered
 from priory.audit.replay import replay
 from priory.domain import Clique
 from priory.errors import BudgetError
 from priory.factor import Factor
-from priory.app.registry import Registered
 from priory.privacy.budget import Budget, Currency
 from priory.privacy.ledger import Ledger
 from priory.privacy.randomness import Replay

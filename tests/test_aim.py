@@ -9,14 +9,12 @@ from hypothesis import strategies as st
 
 from checks import MECHANISM_CHECKS
 from houses import DOMAIN, Rows, curated, random_rows
+from priory.app.registry import MECHANISMS, Mechanism, Registered
 from priory.audit.public import complaints_upon
 from priory.domain import Domain
 from priory.errors import BudgetError, DomainError, OptionError
 from priory.mechanisms.aim import AIM
-from priory.select.candidates import Candidates, default_workload, structure
 from priory.mechanisms.steps.fitted import Fitted
-from priory.select.one_ways import OneWays
-from priory.app.registry import MECHANISMS, Mechanism, Registered
 from priory.model.bases import PublicRows, Uniform
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
@@ -26,6 +24,9 @@ from priory.queries.parts import Prefix, Recode
 from priory.queries.query import Query
 from priory.queries.workload import Workload
 from priory.release import Release
+from priory.select.candidates import Candidates, structure
+from priory.select.one_ways import OneWays
+from priory.select.workloads import default_workload
 from publics import public
 
 RHO = Budget.zcdp("1/10")
@@ -65,17 +66,17 @@ def test_candidates_weigh_what_they_share_with_the_workload(data: st.DataObject)
 def test_candidates_that_would_drown_or_make_the_model_too_large_are_left_out() -> None:
     found = Candidates.of(Workload.marginals(DOMAIN, 2), most_cells=10**6)
     planned = structure(DOMAIN, [("age",), ("sex",), ("marital-status",)])
-    everything, _, noise = found.audible(planned, 10**6, RHO, total=10**6)
+    everything, _, noise = found.above_the_noise(planned, 10**6, RHO, total=10**6)
     assert {query.clique for query in everything} == set(found.cliques)
     # σ² = 1/2ρ = 5 in each cell.
     assert dict(zip((q.clique for q in everything), noise, strict=True))["age", "sex"] == pytest.approx(
         8 * np.sqrt(2 / np.pi * 5), rel=0.01
     )
-    alone, _, _ = found.audible(planned, 0, RHO, total=10**6)
+    alone, _, _ = found.above_the_noise(planned, 0, RHO, total=10**6)
     assert all(len(query.clique) == 1 for query in alone)
-    quiet, _, _ = found.audible(planned, 10**6, RHO, total=4 * np.sqrt(2 / np.pi * 5) / 2 + 0.1)
+    quiet, _, _ = found.above_the_noise(planned, 10**6, RHO, total=4 * np.sqrt(2 / np.pi * 5) / 2 + 0.1)
     assert {query.clique for query in quiet} == {("age",), ("sex",), ("marital-status",)}
-    least, _, _ = found.audible(planned, 10**6, RHO, total=0.001)
+    least, _, _ = found.above_the_noise(planned, 10**6, RHO, total=0.001)
     assert [query.clique for query in least] == [("sex",)]
 
 

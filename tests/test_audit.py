@@ -7,7 +7,7 @@ from priory.audit.canaries import counts_in
 from priory.audit.findings import QUICK, Test
 from priory.audit.planted import PLANTED
 from priory.audit.replay import replay
-from priory.audit.tables import Neighbours, neighbours
+from priory.audit.tables import NeighbouringTables, neighbours
 from priory.domain import Domain
 from priory.mechanisms.dualquery.dualquery import DualQuery
 from priory.privacy.budget import Budget
@@ -32,7 +32,7 @@ def test_the_quick_battery_passes(test: Test) -> None:
 
 def test_neighbours_come_in_every_kind() -> None:
     pairs = list(neighbours(60, seed=0))
-    assert {pair.name.split(":")[0] for pair in pairs} == set(Neighbours.bases)
+    assert {pair.name.split(":")[0] for pair in pairs} == set(NeighbouringTables.bases)
     assert {pair.budget.relation for pair in pairs} == set(Relation)
     assert {(pair.budget.is_pure, pair.budget.max_rows) for pair in pairs} == {
         (p, m) for p in (True, False) for m in (1, 3)

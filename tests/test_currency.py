@@ -10,9 +10,9 @@ import pytest
 
 import priory as pr
 from priory import town
-from priory.errors import BudgetError
 from priory.app.currency import choice_share
 from priory.app.registry import MECHANISMS
+from priory.errors import BudgetError
 from priory.privacy.budget import Budget, Currency
 from priory.privacy.ledger import Ledger, Terms
 from priory.privacy.noise import RoundedGaussian

@@ -16,10 +16,10 @@ from priory.estimate.papers.mirror_descent import MirrorDescent
 from priory.factor import Array, Factor
 from priory.mechanisms.dualquery.data_player import Term, best_record
 from priory.mechanisms.dualquery.dualquery import DualQuery
-from priory.mechanisms.dualquery.sample_loss import SampleLoss
-from priory.mechanisms.dualquery.game import SECTION, answers, records_model, rounds_of
-from priory.mechanisms.independent import Independent
+from priory.mechanisms.dualquery.game import answers, records_model, rounds_of
 from priory.mechanisms.dualquery.likelihood import most_likely
+from priory.mechanisms.dualquery.sample_loss import SampleLoss
+from priory.mechanisms.independent import Independent
 from priory.privacy.budget import Budget
 from priory.privacy.choice import NoisyMax
 from priory.privacy.randomness import Replay
@@ -287,7 +287,7 @@ def test_a_release_of_another_mechanism_holds_no_game() -> None:
     budget = Budget.pure(1)
     with curated(budget) as curator:
         release = Independent().run(curator, budget)
-    assert SECTION not in release.sections
+    assert not release.rounds
     with pytest.raises(ReleaseError, match="DualQuery"):
         rounds_of(release)
 

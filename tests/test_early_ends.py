@@ -15,14 +15,14 @@ from pathlib import Path
 import pytest
 
 from houses import DOMAIN, random_rows
+from priory.app.fit import fit
+from priory.app.recovery import recover
 from priory.data.schema import Schema
 from priory.errors import NOTHING_SPENT, LedgerError, OptionError, PrioryError, ReleaseError, Spent
-from priory.app.fit import fit
 from priory.mechanisms.independent import Independent
-from priory.app.recovery import recover
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
-from priory.privacy.ledger import Ledger, State, Terms
+from priory.privacy.ledger import EntryState, Ledger, Terms
 from priory.release import Release, load
 from priory.release.partial import Partial, partial_path
 
@@ -296,7 +296,9 @@ def test_a_final_estimate_that_is_stopped_after_payment_is_not_lost(
     assert err.startswith(f"priory: {word}. The run is paid for: ε = 1, entry 1 of ")
     assert "othing was spent" not in err
     assert err.endswith("make the release with: priory estimate a.priory.partial -o a.priory\n")
-    assert [(e.state, e.charged) for e in Ledger.open(house / "a.ledger").entries()] == [(State.SPENT, Fraction(1))]
+    assert [(e.state, e.charged) for e in Ledger.open(house / "a.ledger").entries()] == [
+        (EntryState.SPENT, Fraction(1))
+    ]
     assert len(recovered(house).measurements) == 3
 
 

@@ -4,11 +4,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from priory.app.public_check import _workload, public_fitness
 from priory.cli.frame import app
 from priory.data.schema import Schema
 from priory.domain import Domain
 from priory.errors import BudgetError, DataError
-from priory.app.public_check import _workload, public_fitness
 from priory.privacy.budget import Budget
 from priory.privacy.ledger import Ledger
 

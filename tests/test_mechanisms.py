@@ -5,14 +5,14 @@ import pytest
 
 from checks import MECHANISM_CHECKS
 from houses import DOMAIN, Rows, random_rows
+from priory.app.fit import fit
+from priory.app.registry import MECHANISMS, Registered, registered
 from priory.data.schema import Schema
 from priory.domain import Domain
 from priory.errors import BudgetError, DataError, DomainError, LedgerError, OptionError, SchemaError
-from priory.app.fit import fit
 from priory.mechanisms.independent import Independent
-from priory.app.registry import MECHANISMS, Registered, registered
 from priory.privacy.budget import Budget
-from priory.privacy.ledger import Ledger, State, Terms
+from priory.privacy.ledger import EntryState, Ledger, Terms
 from priory.privacy.progress import Step
 from priory.privacy.randomness import Replay
 from priory.queries.query import Query
@@ -114,7 +114,7 @@ def test_a_table_without_its_columns_is_refused_and_the_reservation_given_back(t
     with pytest.raises(DataError, match="age"):
         fit(table, SCHEMA, epsilon=1, ledger=book)
     assert book.left() == 1
-    assert book.entries()[0].state is State.RELEASED
+    assert book.entries()[0].state is EntryState.RELEASED
 
 
 def test_a_mechanism_that_needs_gaussian_noise_is_refused_a_pure_epsilon(

@@ -6,14 +6,15 @@ import pytest
 from houses import DOMAIN, Rows, curated, random_rows
 from priory.domain import Domain
 from priory.errors import BudgetError, DomainError
+from priory.mechanisms.mst import MST
 from priory.mechanisms.steps.fitted import Fitted
-from priory.mechanisms.mst import MST, spanning_tree
 from priory.model.bases import PublicRows, Uniform
 from priory.privacy.budget import Budget
 from priory.privacy.scores import L1Error, Neighbours
 from priory.queries.parts import Identity, Recode
 from priory.queries.query import Query
 from priory.queries.sensitivity import Relation
+from priory.select.spanning_tree import spanning_tree
 
 LARGE = Budget.zcdp(10**6)
 FOUR = Domain.of({"a": 3, "b": 2, "c": 3, "d": 2})

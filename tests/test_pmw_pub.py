@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from checks import MECHANISM_CHECKS
 from houses import DOMAIN, Rows, curated, random_rows
+from priory.app.registry import MECHANISMS, Registered
 from priory.audit.public import KINDS as AUDITED
 from priory.audit.public import complaints_upon
 from priory.domain import Domain
 from priory.errors import BudgetError, DomainError, OptionError, SizeError
 from priory.mechanisms.pmw_pub.pmw_pub import PMWPub
-from priory.app.registry import MECHANISMS, Registered
 from priory.mechanisms.pmw_pub.row_weights import RowWeights, every_cell
 from priory.model.bases import PublicRows
 from priory.privacy.budget import Budget

@@ -7,15 +7,14 @@ import pytest
 
 from checks import MECHANISM_CHECKS
 from houses import DOMAIN, Rows, curated, random_rows
+from priory.app.fit import fit
+from priory.app.registry import MECHANISMS, Registered
 from priory.audit.public import complaints_upon
 from priory.data.schema import Schema
 from priory.domain import Domain
 from priory.errors import BudgetError, DataError, DomainError, OptionError
-from priory.app.fit import fit
-from priory.select.information import informative_marginals
-from priory.mechanisms.steps.neighbourhood import neighbourhood
 from priory.mechanisms.prior import Prior
-from priory.app.registry import MECHANISMS, Registered
+from priory.mechanisms.steps.public_rows import neighbourhood
 from priory.model.bases import PublicRows
 from priory.model.model import Model
 from priory.privacy.budget import Budget
@@ -24,6 +23,7 @@ from priory.queries.parts import Prefix
 from priory.queries.query import Query
 from priory.queries.workload import Workload
 from priory.release import Release
+from priory.select.information import informative_marginals
 from publics import KINDS, private, public
 
 BUDGET = Budget.zcdp("1/10", relation="replace-one")

@@ -10,19 +10,19 @@ from experiments.contest import contest_pairs, contest_score
 
 from checks import MECHANISM_CHECKS
 from houses import DOMAIN, Rows, curated, random_rows
+from priory.app.fit import fit
+from priory.app.registry import MECHANISMS, Registered
 from priory.audit.public import complaints_upon
 from priory.cli import main
 from priory.data.schema import Schema
 from priory.domain import Domain
 from priory.errors import DomainError, OptionError, PrioryError
-from priory.app.fit import fit
-from priory.select.information import mutual_information, strongest_pairs, unrelated_singles
 from priory.mechanisms.ide.prior_update import PriorUpdate
-from priory.app.registry import MECHANISMS, Registered
 from priory.model.bases import PublicRows
 from priory.privacy.budget import Budget
 from priory.queries.parts import Numbers
 from priory.release import Release
+from priory.select.information import mutual_information, strongest_pairs, unrelated_singles
 from publics import KINDS, private, public
 
 TWO = ((), ("age",))

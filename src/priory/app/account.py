@@ -8,7 +8,7 @@ from pathlib import Path
 
 from priory.errors import NOTHING_SPENT, PrioryError, Spent
 from priory.privacy.budget import Budget, rounded_up
-from priory.privacy.ledger import Ledger, Reservation, State
+from priory.privacy.ledger import EntryState, Ledger, Reservation
 from priory.release.partial import Partial, Recorder
 
 
@@ -101,7 +101,7 @@ def _charged(book: Ledger, reservation: Reservation) -> tuple[Fraction, bool]:
         entry = book.entries()[reservation.number - 1]
     except PrioryError:
         return book.price(reservation.budget), False
-    return entry.charged, entry.state is State.SPENT
+    return entry.charged, entry.state is EntryState.SPENT
 
 
 def _why(reservation: Reservation) -> str:

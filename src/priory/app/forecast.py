@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from priory.answer.basis import memory_of
 from priory.answer.metrics import total_variation
+from priory.app.fit import fit
+from priory.app.registry import Mechanism, chosen
 from priory.data.codec import code_type
 from priory.data.memory import MemorySource
 from priory.data.public import public_codes
@@ -19,8 +21,6 @@ from priory.data.table import html_table, text_table
 from priory.domain import Clique, Domain
 from priory.errors import DataError, OptionError
 from priory.factor import Factor
-from priory.app.fit import fit
-from priory.app.registry import Mechanism, chosen
 from priory.model.bases import PublicRows
 from priory.model.model import Model
 from priory.privacy.budget import Budget, Currency
@@ -118,7 +118,7 @@ def forecast(
         schema: what the columns are.
         rows: how many rows the private table has, as far as one may say.
         budgets: what may be spent, one after the other.
-        mechanism: which recipe; `fit`'s own choice unless told.
+        mechanism: which recipe; by default `fit`'s own choice.
         public: a public table with the same columns.
         runs: how many rehearsals of each budget are averaged.
         seed: of the made-up tables; the noise is fresh each time.
@@ -133,7 +133,9 @@ def forecast(
     entry = chosen(mechanism, has_public=public is not None)
     rng = np.random.default_rng(seed)
     source, known = _made_up(schema, rows, public, rng)
-    recipe = entry.upon(known) if known is not None and entry.upon is not None else entry.build(schema.domain)
+    recipe = (
+        entry.with_public(known) if known is not None and entry.with_public is not None else entry.build(schema.domain)
+    )
     rehearsals = tuple(_rehearsed(source, schema, recipe, budget, runs) for budget in budgets)
     made_of = "made-up rows with uneven shares" if public is None else "public rows, drawn anew"
     return Forecast(schema.name, rows, entry.name, made_of, rehearsals)
@@ -194,7 +196,7 @@ def _source(schema: Schema, codes: NDArray[np.int32]) -> MemorySource:
 def _rehearsed(source: _Repeated, schema: Schema, recipe: Mechanism, budget: Budget, runs: int) -> Rehearsal:
     cliques = [(name,) for name in schema.domain] + _pairs(schema.domain)
     truth = dict(zip(cliques, source.count(cliques), strict=True))
-    found: dict[Clique, list[float]] = {clique: [] for clique in cliques}
+    distances: dict[Clique, list[float]] = {clique: [] for clique in cliques}
     seconds, memory = 0.0, 0
     for _ in range(runs):
         started = time.process_time()
@@ -202,8 +204,8 @@ def _rehearsed(source: _Repeated, schema: Schema, recipe: Mechanism, budget: Bud
         seconds += time.process_time() - started
         memory = max(memory, memory_of(release.model))
         for clique in cliques:
-            found[clique].append(total_variation(release.model.project(clique).values, truth[clique].values))
-    means = {clique: float(np.mean(errors)) for clique, errors in found.items()}
+            distances[clique].append(total_variation(release.model.project(clique).values, truth[clique].values))
+    means = {clique: float(np.mean(errors)) for clique, errors in distances.items()}
     return Rehearsal(
         release.statement.budget,
         seconds / runs,

@@ -1,21 +1,20 @@
-"""Fitness: a small paid look at whether public data can stand for a private table."""
+"""Public check: a small paid look at whether public data can stand for a private table."""
 
-import json
 from pathlib import Path
 from typing import Literal
 
+from priory.app.fit import fit
 from priory.data.public import public_codes
 from priory.data.schema import Schema
-from priory.domain import Domain
-from priory.mechanisms.best_mixture import BestMixture, PublicCheck
-from priory.app.fit import fit
+from priory.mechanisms.best_mixture import BestMixture
 from priory.mechanisms.pmw_pub.row_weights import MOST_CODES
 from priory.model.bases import PublicRows
 from priory.privacy.budget import Number
 from priory.privacy.ledger import Ledger
 from priory.privacy.randomness import Randomness
 from priory.queries.sensitivity import Relation
-from priory.queries.workload import Workload
+from priory.release.parts import PublicCheck
+from priory.select.workloads import countable_workload
 
 # Workloads with more cells than this would take minutes to count.
 MOST_CELLS = 1 << 24
@@ -61,31 +60,20 @@ def public_fitness(
     """
     schema = schema if isinstance(schema, Schema) else Schema.load(schema)
     rows = PublicRows(public_codes(schema, public), schema.domain)
+    workload = countable_workload(schema.domain, most_cells=MOST_CELLS, most_marginals=MOST_CODES // len(rows.codes))
     release = fit(
         data,
         schema,
         epsilon=epsilon,
         delta=delta,
         rho=rho,
-        mechanism=BestMixture(public=rows, workload=_workload(schema.domain, len(rows.codes)), kind=kind),
+        mechanism=BestMixture(public=rows, workload=workload, kind=kind),
         ledger=ledger,
         relation=relation,
         unit=unit,
         max_rows=max_rows,
         randomness=randomness,
     )
-    return PublicCheck(**json.loads(release.sections["public_check"]["public_check.json"]))
-
-
-def _workload(domain: Domain, rows: int) -> Workload:
-    """All marginals of three attributes, or of two or one where those are too many."""
-    for k in range(min(3, len(domain)), 1, -1):
-        # The number of cells of all k-way marginals is the k-th elementary symmetric function of the sizes.
-        cells, count = [1] + [0] * k, [1] + [0] * k
-        for size in domain.shape:
-            for j in range(k, 0, -1):
-                cells[j] += size * cells[j - 1]
-                count[j] += count[j - 1]
-        if cells[k] <= MOST_CELLS and rows * count[k] <= MOST_CODES:
-            return Workload.marginals(domain, k)
-    return Workload.marginals(domain, 1)
+    if release.public_check is None:
+        raise TypeError("the mechanism releases nothing else")
+    return release.public_check

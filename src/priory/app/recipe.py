@@ -1,17 +1,46 @@
 """Recipe: the mechanism that a job asks for, with its public rows, groups and workload, checked."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import is_dataclass, replace
+from pathlib import Path
 from typing import cast
 
+from priory.app.registry import Mechanism, Registered, chosen
+from priory.data.public import public_codes
 from priory.data.schema import Schema
 from priory.errors import DomainError, OptionError
 from priory.mechanisms.ide.prior_update import PriorUpdate
-from priory.app.registry import Mechanism, Registered
 from priory.model.bases import PublicRows
 from priory.queries.workload import Workload
 from priory.release.estimated import possible, uniform
 from priory.release.partial import Job
+
+
+def ordered(
+    schema: Schema | str | Path,
+    mechanism: str | Mechanism | None,
+    public: object | None,
+    by: Sequence[Sequence[str]] | None,
+    workload: Workload | None,
+) -> tuple[Registered, Job]:
+    """The mechanism and the job that the options of a fit ask for; see `fit` for what they mean.
+
+    Raises:
+        PrioryError: the schema or the public table cannot be used, or the mechanism is unknown.
+    """
+    schema = schema if isinstance(schema, Schema) else Schema.load(schema)
+    mechanism = "prior-update" if by is not None and mechanism is None else mechanism
+    entry = chosen(mechanism, has_public=public is not None)
+    if public is not None:
+        from_public(entry)
+    return entry, Job(
+        schema,
+        entry.name,
+        is_registered=mechanism is None or isinstance(mechanism, str),
+        by=None if by is None else tuple(tuple(level) for level in by),
+        workload=workload,
+        public=None if public is None else public_codes(schema, public),
+    )
 
 
 def recipe_of(entry: Registered, job: Job) -> Mechanism:
@@ -21,23 +50,27 @@ def recipe_of(entry: Registered, job: Job) -> Mechanism:
         PrioryError: the mechanism cannot do what is asked, or the schema's constraints leave nothing.
     """
     schema, rows = job.schema, job.rows
-    # Constraints that leave no row are noticed here, before anything is paid.
-    uniform(schema.domain, schema)
     if job.by is not None:
         entry = _grouped(entry, schema, job.by, rows)
-    recipe = entry.build(schema.domain) if rows is None else _from_public(entry, schema, rows)
+    if rows is None:
+        # Constraints that leave no row are noticed here, before anything is paid.
+        uniform(schema.domain, schema)
+        recipe = entry.build(schema.domain)
+    else:
+        possible(rows, schema.impossible())
+        recipe = from_public(entry)(rows)
     return recipe if job.workload is None else _aimed(entry, recipe, job.workload.checked(schema.domain))
 
 
-def check_uses_public(entry: Registered) -> Callable[[PublicRows], Mechanism]:
+def from_public(entry: Registered) -> Callable[[PublicRows], Mechanism]:
     """How the mechanism starts from public rows.
 
     Raises:
         OptionError: it has no use for them.
     """
-    if entry.upon is None:
+    if entry.with_public is None:
         raise OptionError("public", f"{entry.name} has no use for public data; leave it out or take another mechanism")
-    return entry.upon
+    return entry.with_public
 
 
 def _grouped(
@@ -57,22 +90,16 @@ def _grouped(
         order = [declared.by.index(name) for name in names]
         groups = tuple(tuple(codes[i] for i in order) for codes in declared.codes(schema.columns))
 
-    def upon(rows: PublicRows) -> Mechanism:
+    def with_public(rows: PublicRows) -> Mechanism:
         recipe = PriorUpdate(public=rows, by=levels, groups=groups)
         recipe.levels(schema.domain)
         return recipe
 
-    return replace(entry, upon=upon)
+    return replace(entry, with_public=with_public)
 
 
 def _aimed(entry: Registered, mechanism: object, workload: Workload) -> Mechanism:
     """The mechanism with another workload."""
     if not is_dataclass(mechanism) or isinstance(mechanism, type) or not hasattr(mechanism, "workload"):
-        raise OptionError("workload", f"{entry.name} aims at nothing in particular; leave it out or take another")
+        raise OptionError("workload", f"{entry.name} aims at no workload; leave it out or take another mechanism")
     return cast(Mechanism, replace(mechanism, workload=workload))
-
-
-def _from_public(entry: Registered, schema: Schema, rows: PublicRows) -> Mechanism:
-    """The mechanism that starts from public rows."""
-    possible(rows, schema.impossible())
-    return check_uses_public(entry)(rows)

@@ -4,10 +4,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from priory.errors import PrioryError, ReleaseError
-from priory.mechanisms.steps.fitted import refitted
 from priory.app.recipe import recipe_of
 from priory.app.registry import MECHANISMS, Mechanism, registered
+from priory.errors import PrioryError, ReleaseError
+from priory.mechanisms.steps.fitted import refitted
 from priory.privacy.budget import Budget
 from priory.privacy.journal import Transcript
 from priory.release import Release
@@ -19,7 +19,7 @@ OTHERWISE = "modelled from its noisy answers alone"
 
 @runtime_checkable
 class Recoverable(Protocol):
-    """A mechanism whose own estimate is more than the usual one of its noisy answers."""
+    """A mechanism with its own estimate, other than the graphical model of its measurements."""
 
     def recovered(self, release: Release, transcript: Transcript, budget: Budget) -> Release:
         """The release with the mechanism's own estimate, from as much as there is; no private data is needed.

@@ -1,4 +1,4 @@
-"""Registry: the mechanisms by name; the audit and the contract of tests run over all of them."""
+"""Registry: the mechanisms by name; the audit and the contract suite run over all of them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,22 +8,23 @@ from priory.domain import Clique, Domain
 from priory.errors import OptionError
 from priory.mechanisms.aim import AIM
 from priory.mechanisms.dualquery.dualquery import DualQuery
-from priory.mechanisms.mwem.graphical import Graphical
 from priory.mechanisms.hdmm.hdmm import HDMM
+from priory.mechanisms.ide.prior_update import PriorUpdate
 from priory.mechanisms.independent import Independent
 from priory.mechanisms.mst import MST
+from priory.mechanisms.mwem.graphical import Graphical
 from priory.mechanisms.mwem.multiplicative_weights import MultiplicativeWeights
 from priory.mechanisms.mwem.mwem import MWEM
 from priory.mechanisms.pmw_pub.pmw_pub import PMWPub
-from priory.mechanisms.prior import Prior
-from priory.mechanisms.ide.prior_update import PriorUpdate
-from priory.mechanisms.privbayes import PrivBayes
 from priory.mechanisms.pmw_pub.row_weights import every_cell
+from priory.mechanisms.prior import Prior
+from priory.mechanisms.privbayes import PrivBayes
 from priory.model.bases import PublicRows
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
 from priory.queries.workload import Workload
 from priory.release import Release
+from priory.select.workloads import default_workload
 
 
 class Mechanism(Protocol):
@@ -39,31 +40,36 @@ class Mechanism(Protocol):
 
 @dataclass(frozen=True)
 class Registered:
-    """A mechanism that can be asked for by name.
+    """A mechanism that can be asked for by name, and what it declares about itself.
 
     Attributes:
         name: what people type.
         summary: one line for people.
         build: the mechanism with its default settings, for a domain.
         is_pure: whether it can spend a pure budget.
-        upon: the mechanism with its default settings upon public rows, where it can use them.
+        with_public: the mechanism with its default settings and public rows to start from; None if it has no use for
+            them.
+        has_own_model: whether its releases hold the mechanism's own estimate; the others get the graphical model of
+            their measurements.
+        ways: by default it aims at marginals of so many attributes.
     """
 
     name: str
     summary: str
     build: Callable[[Domain], Mechanism]
     is_pure: bool = True
-    upon: Callable[[PublicRows], Mechanism] | None = None
+    with_public: Callable[[PublicRows], Mechanism] | None = None
+    has_own_model: bool = True
+    ways: int = 2
 
     @classmethod
     def of(cls, mechanism: Mechanism) -> "Registered":
-        """A mechanism with settings of one's own, under its class's name."""
+        """A mechanism with custom settings, under its class's name."""
         return cls(type(mechanism).__name__.lower(), "", lambda _: mechanism)
 
 
-def pairs(domain: Domain) -> Workload:
-    """What a mechanism aims at unless told: all marginals of two attributes, or of the one there is."""
-    return Workload.marginals(domain, min(2, len(domain)))
+def _pairs(domain: Domain) -> Workload:
+    return default_workload(domain, ways=2)
 
 
 def _halves(domain: Domain) -> tuple[Clique, ...]:
@@ -75,48 +81,69 @@ def _halves(domain: Domain) -> tuple[Clique, ...]:
 MECHANISMS: dict[str, Registered] = {
     entry.name: entry
     for entry in (
-        Registered("independent", "all one-way marginals, equally noisy", lambda _: Independent()),
+        Registered(
+            "independent",
+            "all one-way marginals, equally noisy",
+            lambda _: Independent(),
+            has_own_model=False,
+            ways=1,
+        ),
         Registered(
             "mst",
             "a spanning tree of the pairs that depend most",
             lambda _: MST(),
-            upon=lambda rows: MST(public=rows),
+            with_public=lambda rows: MST(public=rows),
         ),
         Registered(
             "aim-textbook",
             "marginals chosen by their error less their noise, as published",
             lambda _: AIM.textbook(),
-            upon=lambda rows: AIM.textbook(public=rows),
+            with_public=lambda rows: AIM.textbook(public=rows),
+            ways=3,
         ),
         Registered(
             "aim",
-            "marginals chosen by their error less their noise, upon careful one-way marginals",
+            "marginals chosen by their error less their noise, after careful one-way marginals",
             lambda _: AIM(),
-            upon=lambda rows: AIM(public=rows),
+            with_public=lambda rows: AIM(public=rows),
+            ways=3,
         ),
-        Registered("dualquery", "a game of sampled queries and records", lambda d: DualQuery(pairs(d))),
-        Registered("hdmm", "the queries that answer a workload with the least noise", lambda d: HDMM(pairs(d))),
-        Registered("mwem", "the worst answers, on explicit tables", lambda d: MWEM(pairs(d), MultiplicativeWeights())),
-        Registered("mwem+pgm", "the worst answers, on a graphical model", lambda d: MWEM(pairs(d), Graphical())),
-        Registered("privbayes", "a Bayesian network and its families", lambda _: PrivBayes()),
+        Registered("dualquery", "a game of sampled queries and records", lambda d: DualQuery(_pairs(d))),
+        Registered(
+            "hdmm",
+            "the queries that answer a workload with the least noise, and a graphical model of the answers",
+            lambda d: HDMM(_pairs(d)),
+            has_own_model=False,
+        ),
+        Registered("mwem", "the worst answers, on explicit tables", lambda d: MWEM(_pairs(d), MultiplicativeWeights())),
+        Registered("mwem+pgm", "the worst answers, on a graphical model", lambda d: MWEM(_pairs(d), Graphical())),
+        Registered("privbayes", "a Bayesian network, its families, and rows drawn along it", lambda _: PrivBayes()),
+        Registered(
+            "privbayes+pgm",
+            "a Bayesian network, its families, and a graphical model of them",
+            lambda _: PrivBayes(estimator="graphical"),
+            has_own_model=False,
+        ),
         Registered(
             "pmw-pub",
             "multiplicative weights over public rows, or over the whole domain",
             # Over very many cells a round takes long: the number of rounds is then small, whatever the first one shows.
             lambda domain: PMWPub(rounds=None if domain.size <= 100_000 else 5),
-            upon=lambda rows: PMWPub(public=rows),
+            with_public=lambda rows: PMWPub(public=rows),
+            ways=3,
         ),
         Registered(
             "prior",
-            "a public prior, weighed against noisy marginals by what each tells",
+            "a public prior and noisy marginals, each weighted by its precision",
             lambda _: Prior(),
-            upon=lambda rows: Prior(public=rows),
+            with_public=lambda rows: Prior(public=rows),
+            ways=3,
         ),
         Registered(
             "prior-update",
             "public data improved for all, then for each group (IDE)",
             lambda domain: PriorUpdate(public=every_cell(domain, 1), by=_halves(domain)),
-            upon=lambda rows: PriorUpdate(public=rows, by=_halves(rows.domain)),
+            with_public=lambda rows: PriorUpdate(public=rows, by=_halves(rows.domain)),
         ),
     )
 }
@@ -134,7 +161,7 @@ def registered(name: str) -> Registered:
 
 
 def chosen(mechanism: str | Mechanism | None, *, has_public: bool) -> Registered:
-    """The mechanism that someone chose, or what people get who do not choose: "aim", "prior" upon public data.
+    """The mechanism that someone chose; by default "aim", or "prior" with public data.
 
     Raises:
         OptionError: there is none of that name.

@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from priory.app.registry import MECHANISMS, Mechanism, Registered
 from priory.audit.findings import Effort, Finding
 from priory.audit.primitives import clopper_pearson
 from priory.data.source import ROW_LIMIT
@@ -15,7 +16,6 @@ from priory.domain import Clique, Domain
 from priory.factor import Factor
 from priory.mechanisms.dualquery.dualquery import DualQuery
 from priory.mechanisms.dualquery.game import answers, rounds_of
-from priory.app.registry import MECHANISMS, Mechanism, Registered
 from priory.mechanisms.steps.total import released_total
 from priory.privacy.accounting import epsilon_at
 from priory.privacy.budget import Budget

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 
+from priory.app.recovery import recover
+from priory.app.registry import MECHANISMS
 from priory.audit.findings import Effort, Finding
 from priory.data.schema import Schema
 from priory.errors import PrioryError
-from priory.app.recovery import recover
-from priory.app.registry import MECHANISMS
 from priory.privacy.budget import Budget
 from priory.privacy.journal import Answered, Entry, Numbered, Paid, Picked
 from priory.privacy.ledger import Ledger, Terms

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
+from priory.app.registry import MECHANISMS, Registered
 from priory.audit.findings import Effort, Finding
 from priory.audit.replay import SEED, replay_pair
-from priory.audit.tables import SCHEMA, Neighbours, neighbours, write
+from priory.audit.tables import SCHEMA, NeighbouringTables, neighbours, write
 from priory.data.files import read_public_file
-from priory.app.registry import MECHANISMS, Registered
 from priory.model.bases import PublicRows
 from priory.privacy.noise import Integers
 
@@ -42,7 +42,7 @@ def complaints_upon(entry: Registered, kind: str, count: int) -> Iterator[str]:
                 yield f"{complaint} ({pair.name}, public data {kind})"
 
 
-def public_rows(kind: str, pair: Neighbours, folder: Path) -> Integers:
+def public_rows(kind: str, pair: NeighbouringTables, folder: Path) -> Integers:
     """Public rows of a kind: those of the made-up private table are not public, but may happen to be the same."""
     rng = np.random.default_rng(SEED)
     shape = SCHEMA.domain.shape
@@ -53,7 +53,7 @@ def public_rows(kind: str, pair: Neighbours, folder: Path) -> Integers:
     return np.stack([rng.integers(0, size, 500 if kind == "larger" else 2) for size in shape], axis=1)
 
 
-def _encoded(pair: Neighbours, folder: Path) -> Integers:
+def _encoded(pair: NeighbouringTables, folder: Path) -> Integers:
     from priory.data.codec import encode
     from priory.data.frames import cells_of
 

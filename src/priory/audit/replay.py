@@ -14,13 +14,13 @@ from pathlib import Path
 
 import numpy as np
 
+from priory.app.registry import MECHANISMS, Mechanism
 from priory.audit.findings import Effort, Finding
 from priory.audit.planted import PLANTED
-from priory.audit.tables import SCHEMA, Neighbours, neighbours, write
+from priory.audit.tables import SCHEMA, NeighbouringTables, neighbours, write
 from priory.data.opening import open_source
 from priory.data.source import Source
 from priory.domain import Domain
-from priory.app.registry import MECHANISMS, Mechanism
 from priory.privacy.budget import Budget
 from priory.privacy.choice import Choice
 from priory.privacy.curator import Curator
@@ -84,7 +84,7 @@ def complaints_about(build: Callable[[Domain], Mechanism], count: int) -> Iterat
                 yield f"{complaint} ({pair.name})"
 
 
-def replay_pair(mechanism: Mechanism, pair: Neighbours, folder: Path) -> str | None:
+def replay_pair(mechanism: Mechanism, pair: NeighbouringTables, folder: Path) -> str | None:
     """What is wrong with a mechanism on one pair of neighbours, in public words; None if it replays."""
     key = bytes(32)
     sources = [
@@ -101,7 +101,7 @@ def replay_pair(mechanism: Mechanism, pair: Neighbours, folder: Path) -> str | N
     return _compare(first, second, pair.budget)
 
 
-def _recorded(mechanism: Mechanism, pair: Neighbours, source: Source, randomness: Replay) -> Run:
+def _recorded(mechanism: Mechanism, pair: NeighbouringTables, source: Source, randomness: Replay) -> Run:
     """Run `mechanism`, noting what was paid before each request."""
     payments: list[tuple[int, Fraction]] = []
     with Ledger.in_memory(pair.budget, person=pair.unit).reserve(pair.budget, "audit") as reservation:
@@ -149,6 +149,6 @@ def _difference(one: Asked, other: Asked, budget: Budget) -> float:
     return math.inf if cost is None else float(cost)
 
 
-def _released(release: Release) -> tuple[object, ...]:
-    values = tuple((m.query, m.values.tobytes(), m.stddev) for m in release.measurements)
-    return (values, release.statement, {name: dict(files) for name, files in release.sections.items()})
+def _released(release: Release) -> dict[str, dict[str, bytes]]:
+    """The bytes that would be saved."""
+    return {name: dict(files) for name, files in release.files().items()}

@@ -42,7 +42,7 @@ HEADER = ("who", "colour", "age", "smoker")
 
 
 @dataclass(frozen=True)
-class Neighbours:
+class NeighbouringTables:
     """Two tables that differ in one person.
 
     Attributes:
@@ -65,11 +65,11 @@ class Neighbours:
         return "who" if self.budget.max_rows > 1 else None
 
 
-def neighbours(count: int, seed: int) -> Iterator[Neighbours]:
+def neighbours(count: int, seed: int) -> Iterator[NeighbouringTables]:
     """`count` pairs: every kind of table, of difference, of relation and of budget in turn, then at random."""
     rng = np.random.default_rng(seed)
     for i in range(count):
-        base = Neighbours.bases[i % len(Neighbours.bases)]
+        base = NeighbouringTables.bases[i % len(NeighbouringTables.bases)]
         relation = list(Relation)[i // 2 % 2]
         max_rows = (1, 1, 3)[i % 3]
         amount = ("1/10", "1", "3")[i // 5 % 3]
@@ -88,13 +88,13 @@ def write(rows: tuple[Row, ...], path: Path) -> Path:
     return path
 
 
-def _pair(base: str, rows: list[Row], budget: Budget, rng: np.random.Generator, number: int) -> Neighbours:
+def _pair(base: str, rows: list[Row], budget: Budget, rng: np.random.Generator, number: int) -> NeighbouringTables:
     """One more person, or another one in the place of one."""
     newcomer = _person("newcomer", rng, budget.max_rows, odd=number)
     if budget.relation is Relation.ADD_REMOVE:
-        return Neighbours(f"{base}: one more or less", tuple(rows), (*rows, *newcomer), budget)
+        return NeighbouringTables(f"{base}: one more or less", tuple(rows), (*rows, *newcomer), budget)
     leaver = _person("leaver", rng, budget.max_rows, odd=None)
-    return Neighbours(f"{base}: one replaced", (*rows, *leaver), (*rows, *newcomer), budget)
+    return NeighbouringTables(f"{base}: one replaced", (*rows, *leaver), (*rows, *newcomer), budget)
 
 
 def _person(name: str, rng: np.random.Generator, max_rows: int, odd: int | None) -> list[Row]:

@@ -1,4 +1,4 @@
-"""Estimated: the model that a release's measurements lead to, without what its schema says cannot be."""
+"""Estimated: the model that a release's measurements lead to, without the structural zeros of its schema."""
 
 import warnings
 from collections.abc import Iterable, Sequence
@@ -26,19 +26,23 @@ Impossible = Sequence[tuple[Clique, NDArray[np.bool_]]]
 
 def evidence(measurements: Iterable[Measurement]) -> list[Measurement]:
     """What an estimate rests on: what noise was added to, in counts; the number of rows aside where that is public."""
-    noisy = [in_counts(m) for m in measurements if m.query.clique or not m.is_public]
-    return [m if np.min(m.stddev) >= LEAST_STDDEV else _blurred(m) for m in noisy]
+    return noisy([in_counts(m) for m in measurements if m.query.clique or not m.is_public], LEAST_STDDEV)
 
 
-def _blurred(measurement: Measurement) -> Measurement:
-    stddev = np.maximum(measurement.stddev, LEAST_STDDEV)
+def noisy(measurements: Iterable[Measurement], least: float) -> list[Measurement]:
+    """The measurements, none with less noise than a standard deviation of `least`: estimators divide by it."""
+    return [m if np.min(m.stddev) >= least else _blurred(m, least) for m in measurements]
+
+
+def _blurred(measurement: Measurement, least: float) -> Measurement:
+    stddev = np.maximum(measurement.stddev, least)
     return replace(measurement, stddev=stddev if stddev.ndim else float(stddev))
 
 
 def public_total(measurements: Iterable[Measurement]) -> float | None:
     """The number of rows, where it was measured without noise because it is public."""
-    found = [float(m.values) for m in measurements if not m.query.clique and m.is_public]
-    return max(1.0, found[0]) if found else None
+    totals = [float(m.values) for m in measurements if not m.query.clique and m.is_public]
+    return max(1.0, totals[0]) if totals else None
 
 
 def estimated(measurements: Sequence[Measurement], base: Base) -> Model:
@@ -50,7 +54,7 @@ def estimated(measurements: Sequence[Measurement], base: Base) -> Model:
 
 
 def possible(base: Base, impossible: Impossible) -> Base:
-    """The base without cells that cannot be.
+    """The base without structural zeros.
 
     Args:
         base: the base.
@@ -71,7 +75,7 @@ def possible(base: Base, impossible: Impossible) -> Base:
 
 
 def structural_zeros(domain: Domain, impossible: Impossible) -> dict[Clique, Factor]:
-    """Potentials of −∞ where a cell cannot be, and of 0 elsewhere."""
+    """Potentials of −∞ at structural zeros, and of 0 elsewhere."""
     zeros: dict[Clique, Factor] = {}
     for clique, mask in impossible:
         if mask.any():
@@ -97,19 +101,19 @@ def constrained(model: Model, measurements: Sequence[Measurement], schema: Schem
     zeros = structural_zeros(schema.domain, schema.impossible())
     if not zeros or _has(model, zeros):
         return model
-    told = model.diagnostics
-    # Weighed public rows are their own base: estimated upon them again, the answers would count twice.
-    can_repeat = told is not None and told.schedule and told.stop != STOP
+    diagnostics = model.diagnostics
+    # Weighted public rows are their own base: estimated from them again, the answers would count twice.
+    can_repeat = diagnostics is not None and diagnostics.schedule and diagnostics.stop != STOP
     try:
         base = possible(model.base, schema.impossible())
         if can_repeat:
             return estimated(measurements, base)
-        return replace(Model.of(base, model.potentials, model.total), diagnostics=told)
+        return replace(Model.of(base, model.potentials, model.total), diagnostics=diagnostics)
     except (DataError, DomainError):
         # Nothing of a few rows may be left; what was measured is still worth something.
         return estimated(measurements, uniform(schema.domain, schema))
 
 
 def uniform(domain: Domain, schema: Schema | None) -> Base:
-    """Every possible cell alike."""
+    """Every cell alike but structural zeros."""
     return Uniform(domain) if schema is None else possible(Uniform(domain), schema.impossible())

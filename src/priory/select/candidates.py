@@ -1,4 +1,4 @@
-"""Candidates: the marginals that an adaptive mechanism may measure, what they matter, and which still fit the model."""
+"""Candidates: the marginals that an adaptive mechanism may measure, what each matters, which still fit the model."""
 
 import itertools
 from collections.abc import Sequence
@@ -6,19 +6,11 @@ from dataclasses import dataclass
 
 from priory.domain import Clique, Domain
 from priory.errors import OptionError
-from priory.select.noise_size import expected_noise
 from priory.model.engine.plan import Plan, plan
 from priory.privacy.budget import Budget
 from priory.queries.query import Query
 from priory.queries.workload import Workload
-
-# Above so many attributes a workload is pairs unless told: a hundred attributes have 160,000 triples.
-MOST_FOR_TRIPLES = 30
-
-
-def default_workload(domain: Domain) -> Workload:
-    """All marginals of three attributes, of two where there are more than thirty, of all where there are fewer."""
-    return Workload.marginals(domain, min(3 if len(domain) <= MOST_FOR_TRIPLES else 2, len(domain)))
+from priory.select.noise_size import expected_noise
 
 
 @dataclass(frozen=True)
@@ -42,10 +34,10 @@ class Candidates:
         """
         if not all(query.is_marginal for query in workload):
             raise OptionError("workload", "this mechanism aims at marginals; give a workload of marginals")
-        matters: dict[str, float] = {}
+        importance: dict[str, float] = {}
         for query, weight in zip(workload.queries, workload.weights, strict=True):
             for name in query.clique:
-                matters[name] = matters.get(name, 0.0) + weight
+                importance[name] = importance.get(name, 0.0) + weight
         sizes = {name: size for query in workload for name, size in zip(query.clique, query.domain.shape, strict=True)}
         closure = dict.fromkeys(
             clique
@@ -54,14 +46,14 @@ class Candidates:
             for clique in itertools.combinations(query.clique, k)
         )
         domain = Domain.of(sizes)
-        kept = tuple(clique for clique in closure if domain.size_of(clique) <= most_cells or len(clique) == 1)
+        cliques = tuple(clique for clique in closure if domain.size_of(clique) <= most_cells or len(clique) == 1)
         # |r ∩ W| counts the attributes of r that W has, so the sum over W is one over the attributes of r.
-        return cls(kept, tuple(sum(matters[name] for name in clique) for clique in kept))
+        return cls(cliques, tuple(sum(importance[name] for name in clique) for clique in cliques))
 
-    def audible(
+    def above_the_noise(
         self, measured: Plan, most_cells: float, share: Budget, total: float
     ) -> tuple[list[Query], tuple[float, ...], tuple[float, ...]]:
-        """Those worth asking about, with their weights and the L1 norm of the noise that `share` buys for each.
+        """The queries worth asking, with their weights and the L1 norm of the noise that `share` buys for each.
 
         With them the model has at most `most_cells`, or no more than without them. No marginal is farther off than
         2·`total`: one whose noise is more is left out, which is known before anyone looks. The least noisy one stays.
@@ -72,9 +64,11 @@ class Candidates:
         noise_a_cell = expected_noise(widest, share) / widest.rows
         noise = [noise_a_cell * measured.domain.size_of(clique) for clique in self.cliques]
         quiet = max(2 * total, min(noise))
-        kept = [i for i, clique in enumerate(self.cliques) if noise[i] <= quiet and measured.size_with(clique) <= limit]
-        queries = [Query.marginal(measured.domain, self.cliques[i]) for i in kept]
-        return queries, tuple(self.weights[i] for i in kept), tuple(noise[i] for i in kept)
+        asked = [
+            i for i, clique in enumerate(self.cliques) if noise[i] <= quiet and measured.size_with(clique) <= limit
+        ]
+        queries = [Query.marginal(measured.domain, self.cliques[i]) for i in asked]
+        return queries, tuple(self.weights[i] for i in asked), tuple(noise[i] for i in asked)
 
 
 def structure(domain: Domain, cliques: Sequence[Clique]) -> Plan:

@@ -1,13 +1,23 @@
 """Merging: values that noise drowns are measured together; which they are is judged on noisy counts, for free."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from priory.domain import Clique, Domain
 from priory.factor import Array
+from priory.privacy.measurement import Measurement
 from priory.queries.parts import Identity, Part, Recode
 from priory.queries.query import Query
+
+# Values whose noisy count is below so many standard deviations of its noise are measured together.
+DROWNED = 3.0
+
+
+def merged_parts(domain: Domain, measurements: Sequence[Measurement]) -> dict[str, Part]:
+    """How the values of each attribute are merged, by its noisy one-way marginal."""
+    noisy = {m.query.clique: m for m in measurements}
+    return {name: rare_together(noisy[name,].values, DROWNED * float(np.max(noisy[name,].stddev))) for name in domain}
 
 
 def rare_together(counts: Array, least: float) -> Part:

@@ -6,14 +6,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from priory.domain import Clique, Domain
-from priory.measure import measure
-from priory.mechanisms.steps.fitted import Fitted
-from priory.select.noise_size import expected_noise
+from priory.domain import Domain
 from priory.privacy.budget import Budget
-from priory.privacy.curator import Curator
 from priory.queries.parts import Recode
 from priory.queries.query import Query
+from priory.select.noise_size import expected_noise
 
 # What the noise of a wide attribute's cells asks for grows no more from here on: most of them are empty.
 WIDEST = 200
@@ -44,20 +41,6 @@ class OneWays:
     groups: int | None = 10
     coarse: Fraction = Fraction(3, 10)
 
-    def measured(self, curator: Curator, budget: Budget, start: Fitted) -> tuple[Fitted, Fraction]:
-        """The estimate from one-way marginals, and what is left; what is asked again depends on noisy answers only."""
-        curator.tell(0, note="one-way marginals")
-        first = budget.part(self.first)
-        asked = self.strategy(curator.domain)
-        found = start.and_measured(measure(curator, list(asked), first, shares=list(asked.values())))
-        noisy = self._noisy(asked, first, 2 * found.model.total)
-        if self.most == self.first or not noisy:
-            return found, budget.amount * (1 - self.first)
-        curator.tell(0, note="wide attributes again")
-        again = {query: share for query, share in asked.items() if query.clique in noisy}
-        second = measure(curator, list(again), budget.part(self.most - self.first), shares=list(again.values()))
-        return found.and_measured(second), budget.amount * (1 - self.most)
-
     def strategy(self, domain: Domain) -> dict[Query, Fraction]:
         """What is asked of each attribute, and in what proportion it is paid."""
         asked: dict[Query, Fraction] = {}
@@ -70,7 +53,9 @@ class OneWays:
             asked[Query.marginal(domain, name)] = share
         return asked
 
-    def _noisy(self, asked: Mapping[Query, Fraction], budget: Budget, most: float) -> set[Clique]:
-        """The attributes whose noise has an L1 norm above `quiet` times `most`."""
+    def still_noisy(self, asked: Mapping[Query, Fraction], budget: Budget, total: float) -> dict[Query, Fraction]:
+        """The queries of `asked` about attributes whose noise is above `quiet`, for that budget and number of rows."""
         parts = zip(asked, budget.split(list(asked.values())), strict=True)
-        return {q.clique for q, part in parts if q.is_marginal and expected_noise(q, part) > self.quiet * most}
+        most = self.quiet * (2 * total)
+        noisy = {query.clique for query, part in parts if query.is_marginal and expected_noise(query, part) > most}
+        return {query: share for query, share in asked.items() if query.clique in noisy}

@@ -1,15 +1,15 @@
 """DualQuery: a game in which queries are sampled privately and records are found that avoid them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
 
 from priory.domain import Domain
 from priory.errors import OptionError
-from priory.mechanisms.dualquery.data_player import Term, best_record
-from priory.mechanisms.dualquery.game import SECTION, Round, answers, encoded, records_model
+from priory.mechanisms.dualquery.data_player import Reward, best_record
+from priory.mechanisms.dualquery.game import answers, records_model
 from priory.mechanisms.steps.total import counted
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
@@ -18,6 +18,7 @@ from priory.privacy.prices import bounded_range_within, price_of_bounded_range
 from priory.privacy.scores import Payoff, Pick
 from priory.queries.workload import Workload
 from priory.release import Release
+from priory.release.parts import Round
 
 # Workloads with more answers than this score no more than so many candidates in a run: about ten seconds.
 LARGE, MOST_SCORES = 1_000_000, 1 << 29
@@ -35,7 +36,7 @@ class DualQuery:
         workload: what is to be answered, with parts of zeros and ones.
         learning_rate: η; where it and the samples leave a rest of the budget, it is raised to spend it.
         samples: how many queries are sampled in a round.
-        rounds: how many rounds; as many as the budget pays for, unless told.
+        rounds: how many rounds; by default as many as the budget pays for.
         most_rounds: and at most so many; fewer for workloads of millions of answers, where they would take long.
         seed: for the first samples and for values that no sampled query tells apart; it protects nobody.
     """
@@ -131,7 +132,7 @@ class DualQuery:
 
 def _released(release: Release, game: Sequence[Round]) -> Release:
     """The release with the game and the model of its records."""
-    release = release.with_section(SECTION, {"rounds.json": encoded(game)})
+    release = replace(release, rounds=tuple(game))
     return release.with_model(records_model(release))
 
 
@@ -139,7 +140,7 @@ def _round(
     workload: Workload, domain: Domain, picks: Sequence[Pick], sharpness: float, rng: np.random.Generator
 ) -> Round:
     """The record that satisfies as few of the picks as can be; a complement is one to satisfy."""
-    terms = [
-        Term(workload.queries[pick.query].row(pick.cell or 0), 1.0 if pick.is_complement else -1.0) for pick in picks
+    rewards = [
+        Reward(workload.queries[pick.query].row(pick.cell or 0), 1.0 if pick.is_complement else -1.0) for pick in picks
     ]
-    return Round(tuple(picks), tuple(best_record(domain, terms, rng).tolist()), sharpness)
+    return Round(tuple(picks), tuple(best_record(domain, rewards, rng).tolist()), sharpness)

@@ -10,23 +10,39 @@ from priory.estimate.evidence import Evidence
 from priory.estimate.loss import L2
 from priory.estimate.problem import Problem
 from priory.factor import Array
+from priory.mechanisms.dualquery.game import rounds_of
 from priory.mechanisms.dualquery.sample_loss import Near, SampleLoss
+from priory.mechanisms.steps.total import released_total
 from priory.model.bases import Uniform
 from priory.model.diagnostics import Diagnostics, PathPoint
 from priory.model.model import Model
 from priory.model.tilted import Oracle
 from priory.privacy.measurement import Measurement
+from priory.queries.workload import Workload
+from priory.release import Release
 
 # The records' answers are met first, more and more closely: only near them is the likelihood like a parabola.
 FIRST, TEMPERATURES = Dual(accuracy=1e-3, inner=200), (1e-2, 1e-3, 1e-4, 1e-5)
 # Meeting them more closely empties cells that no record fell into, which later steps are slow to fill again: it must
 # lower the loss to this share at least.
-WORTH_IT = 0.8
+GAIN = 0.8
 # Later parabolas need not be met better than the likelihood is like them.
 LATER = Dual(accuracy=1e-3, inner=100)
 # What divides the temperature after a step that lowers the loss, and multiplies it after one that does not.
 COOLING, HEATING = 3.0, 5.0
 HOTTEST = 1e6
+
+
+def sampled_model(workload: Workload, release: Release, *, tolerance: float = 3e-4) -> Model:
+    """The graphical model under which DualQuery's samples are most likely [Private-PGM, Algorithm 5].
+
+    Args:
+        workload: what DualQuery was to answer.
+        release: what it released.
+        tolerance: the relative rise of the likelihood below which it stops; what it gains beyond is mostly noise.
+    """
+    loss = SampleLoss(release.domain, workload, rounds_of(release), released_total(release.measurements))
+    return most_likely(loss, tolerance=tolerance)
 
 
 def most_likely(loss: SampleLoss, *, tolerance: float, steps: int = 100) -> Model:
@@ -53,7 +69,7 @@ def most_likely(loss: SampleLoss, *, tolerance: float, steps: int = 100) -> Mode
             state, temperature = replace(state, calls=tried.calls), temperature * HEATING
         path.append(state.point(len(path), temperature))
     has_converged = max(falls[-3:]) < tolerance
-    told = Diagnostics(
+    diagnostics = Diagnostics(
         solver="Newton",
         stop="converged",
         reason="The likelihood stopped rising." if has_converged else "The likelihood was still rising.",
@@ -63,7 +79,7 @@ def most_likely(loss: SampleLoss, *, tolerance: float, steps: int = 100) -> Mode
         oracle_calls=state.calls,
     )
     potentials = search.evidence.layout.unpack(search.evidence.adjoint(state.alpha))
-    return Model(Uniform(loss.domain), potentials, loss.total, told)
+    return Model(Uniform(loss.domain), potentials, loss.total, diagnostics)
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +137,7 @@ class _Search:
         state = self.start()
         for temperature in TEMPERATURES:
             tried = self.moved(state, *self.records(), temperature, FIRST)
-            if tried.near.value > WORTH_IT * state.near.value:
+            if tried.near.value > GAIN * state.near.value:
                 return replace(state, calls=tried.calls)
             state = tried
         return state
@@ -129,7 +145,7 @@ class _Search:
     def records(self) -> tuple[Array, Array]:
         """The records' answers, and how far off they are if all queries are sampled alike: √(|Q|/Σ_t s(ht)²)."""
         game = self.loss.game
-        curvature = sum(len(held.picks) * (held.sharpness * t) ** 2 for t, held in enumerate(game))
+        curvature = sum(len(played.picks) * (played.sharpness * t) ** 2 for t, played in enumerate(game))
         stddev = math.sqrt(self.evidence.size / curvature)
         return self.loss.total * self.loss.played() / len(game), np.full(self.evidence.size, stddev)
 

@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from priory.domain import Clique, Domain
 from priory.factor import Array, Factor
-from priory.mechanisms.dualquery.game import Round, answers
+from priory.mechanisms.dualquery.game import answers
 from priory.queries.workload import Workload
+from priory.release.parts import Round
 
 # Within a stretch of rounds no exponent moves by more than this, so that nothing overflows and what is lost to
 # underflow is too small to count by the end of it.
@@ -81,12 +82,12 @@ class SampleLoss:
         starts = np.cumsum([0, *(query.rows for query in self.workload)])
         linear, constant = np.zeros(self.workload.rows), 0.0
         played = np.zeros(self.workload.rows, dtype=np.int32)
-        for t, held in enumerate(self.game[1:], start=1):
+        for t, played_round in enumerate(self.game[1:], start=1):
             played[self._satisfied(self.game[t - 1])] += 1
-            places = np.array([starts[pick.query] + (pick.cell or 0) for pick in held.picks], dtype=np.int64)
-            signs = np.array([-1.0 if pick.is_complement else 1.0 for pick in held.picks])
-            np.add.at(linear, places, held.sharpness * t * signs)
-            constant += held.sharpness * self.total * float(signs @ played[places])
+            places = np.array([starts[pick.query] + (pick.cell or 0) for pick in played_round.picks], dtype=np.int64)
+            signs = np.array([-1.0 if pick.is_complement else 1.0 for pick in played_round.picks])
+            np.add.at(linear, places, played_round.sharpness * t * signs)
+            constant += played_round.sharpness * self.total * float(signs @ played[places])
         return linear, constant
 
     @cached_property
@@ -94,27 +95,27 @@ class SampleLoss:
         """The rounds after the first."""
         played = np.zeros(self.workload.rows, dtype=np.int32)
         stretches: list[_Stretch] = []
-        for t, held in enumerate(self.game[1:], start=1):
+        for t, played_round in enumerate(self.game[1:], start=1):
             hit = self._satisfied(self.game[t - 1])
             played[hit] += 1
             last = stretches[-1] if stretches else None
-            if last is None or not last.continues(held.sharpness, self.total):
-                last = _Stretch(t, held.sharpness, played.copy())
+            if last is None or not last.continues(played_round.sharpness, self.total):
+                last = _Stretch(t, played_round.sharpness, played.copy())
                 stretches.append(last)
-            last.samples.append(len(held.picks))
+            last.samples.append(len(played_round.picks))
             last.hits.append(hit)
         return tuple(stretches)
 
     def played(self) -> Array:
         """How many of all records satisfy each query."""
         found = np.zeros(self.workload.rows)
-        for held in self.game:
-            found[self._satisfied(held)] += 1
+        for played_round in self.game:
+            found[self._satisfied(played_round)] += 1
         return found
 
-    def _satisfied(self, held: Round) -> NDArray[np.int64]:
+    def _satisfied(self, played_round: Round) -> NDArray[np.int64]:
         """The places of the queries that a round's record satisfies."""
-        found = [np.ravel(answers(query, held.row, self.domain)) for query in self.workload]
+        found = [np.ravel(answers(query, played_round.row, self.domain)) for query in self.workload]
         return np.flatnonzero(np.concatenate(found))
 
     def _gradient(self, slope: Array) -> dict[Clique, Array]:

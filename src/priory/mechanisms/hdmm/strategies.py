@@ -20,14 +20,12 @@ from priory.queries.parts import Identity, Matrix, Part, Total
 from priory.queries.query import Query
 from priory.queries.workload import Workload
 
-# Five starts are within 1 % of twenty-five on prefix ranges; above this many values one start takes seconds, and is
-# within 2 %.
-RESTARTS, RESTARTED_UP_TO = 5, 128
+# Five starts are within 1 % of twenty-five on prefix ranges.
+RESTARTS = 5
 # From this many values on an attribute is asked as it is: a search would take minutes.
 LARGEST_ATTRIBUTE = 1024
 # A Gram matrix of more values than this would not fit a laptop.
 LARGEST_GRAM = 20_000
-ITERATIONS = 300
 ROUNDS = 10
 SEED = 0
 

@@ -11,13 +11,13 @@ from priory.estimate.papers.raking import Raking
 from priory.estimate.prior_strength import Sample, common_prior_size
 from priory.factor import Array
 from priory.mechanisms.ide.hierarchy import Level
-from priory.mechanisms.noiseless import weighable
 from priory.model.bases import PublicRows
 from priory.model.model import Model
 from priory.model.rows import RowsTilted
 from priory.privacy.measurement import Measurement
+from priory.release.estimated import noisy
 
-# So many groups tell what a prior is worth in all of them.
+# So many groups decide the prior sample size of all of them.
 ASKED = 40
 # No group's rows can be told apart better than this.
 LEAST_STDDEV = 1.0
@@ -45,20 +45,19 @@ def updated(
     inverse = inverse.reshape(-1)
     bases = [PublicRows(codes, domain, _positive(inverse, prior, len(codes))) for prior in priors]
     samples = [
-        Sample(bases[place], weighable(level.of_group(tables, group, domain), LEAST_STDDEV), float(count))
+        Sample(bases[place], noisy(level.of_group(tables, group, domain), LEAST_STDDEV), float(count))
         for group, place, count in zip(level.groups, level.prior_of, counts, strict=True)
     ]
-    told = [sample for sample in samples if sample.total > 0]
-    found = iter(update(told))
-    ratios = [next(found) / sample.base.shares if sample.total > 0 else np.ones(len(codes)) for sample in samples]
+    fresh = iter(update([sample for sample in samples if sample.total > 0]))
+    ratios = [next(fresh) / sample.base.shares if sample.total > 0 else np.ones(len(codes)) for sample in samples]
     return [priors[place] * ratio[inverse] for place, ratio in zip(level.prior_of, ratios, strict=True)]
 
 
 def weighed(samples: Sequence[Sample], records: float, seed: int) -> list[Array]:
-    """Prior and marginals weighed by what each tells, with one worth of the prior for all groups."""
+    """Prior and marginals weighted by their precision, with one prior sample size for all groups."""
     asked = np.random.default_rng(seed).permutation(len(samples))[:ASKED]
-    worth = common_prior_size([samples[i] for i in asked], records)
-    return [_tilted(sample.base, sample.model(worth)) for sample in samples]
+    prior_size = common_prior_size([samples[i] for i in asked], records)
+    return [_tilted(sample.base, sample.model(prior_size)) for sample in samples]
 
 
 def raked(samples: Sequence[Sample], epochs: int) -> list[Array]:

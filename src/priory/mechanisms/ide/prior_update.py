@@ -9,14 +9,14 @@ from typing import Literal
 import numpy as np
 
 from priory.domain import Clique, Domain
-from priory.errors import DomainError, OptionError
+from priory.errors import OptionError
 from priory.factor import Array
 from priory.measure import measure
-from priory.mechanisms.ide.budget_plan import Allotment, Offer, allotted
+from priory.mechanisms.ide.budget_plan import BudgetPlan, CandidateMarginals, budget_plan
 from priory.mechanisms.ide.group_counts import expected_counts, likely_counts
 from priory.mechanisms.ide.group_weights import raked, updated, weighed
 from priory.mechanisms.ide.hierarchy import Group, Level, drawn_rows, levels
-from priory.select.information import small_singles, strongest_pairs, unrelated_singles
+from priory.mechanisms.steps.public_rows import check_public_rows
 from priory.mechanisms.steps.total import Counted, counted
 from priory.model.bases import PublicRows
 from priory.model.model import Model
@@ -26,10 +26,11 @@ from priory.privacy.journal import Answered, Transcript
 from priory.privacy.measurement import Measurement
 from priory.queries.query import Query
 from priory.release import Release
+from priory.select.information import small_singles, strongest_pairs, unrelated_singles
 
 # A first look at the number of rows, by which the rest is shared out: it need not be exact.
 FIRST_LOOK = Fraction(1, 100)
-# What is left of a typical distance where all single attributes are known, or a few that tell little about each other.
+# What is left of a typical distance where all single attributes are known, or a few that depend little on each other.
 SINGLES_LEAVE, FEW_LEAVE = 0.4, 0.5
 
 
@@ -43,11 +44,11 @@ class PriorUpdate:
     Attributes:
         public: the rows to start from; what they say of the groups' own attributes is not used.
         by: the attributes that each level adds to those above; the first may add none, for the table as a whole.
-        groups: which groups of the last level exist, by their codes; all combinations unless told. It is public.
-        workloads: the marginals of each level; from public data unless told: pairs, and at the last level single ones.
+        groups: which groups of the last level exist, by their codes; by default all combinations. It is public.
+        workloads: the marginals of each level; by default from public data: pairs, and at the last level single ones.
         way: "raking" meets every noisy marginal, as in the paper; "noise-aware" gives counts and marginals what they
-            need, leaves out those that could tell nothing, weighs prior and marginals by what each tells, one worth of
-            the prior for all groups of a level, and shrinks the counts of groups by as much as they are noise.
+            need, leaves out those drowned by noise, weighs prior and marginals by their precision, one prior sample
+            size for all groups of a level, and shrinks the counts of groups by as much as they are noise.
         epochs: of raking.
         seed: of the rows that are drawn.
     """
@@ -67,15 +68,17 @@ class PriorUpdate:
 
     def run(self, curator: Curator, budget: Budget) -> Release:
         """Spend `budget` and draw, for each group of the last level, as many rows as it is thought to have."""
-        found = self.levels(curator.domain)
+        hierarchy = self.levels(curator.domain)
         curator.check(budget)
         if self.way == "raking":
-            measured, priors, counts = self._raking(curator, budget, found)
+            measured, priors, counts = self._raking(curator, budget, hierarchy)
         else:
             look = counted(curator, budget, FIRST_LOOK)
-            measured, priors, counts = self._noise_aware(look, found, partial(measure, curator), curator.tell)
+            measured, priors, counts = self._noise_aware(
+                look, hierarchy, partial(measure, curator), curator.report_progress
+            )
         release = Release(curator.domain, tuple(measured), curator.statement("prior-update"))
-        return self._drawn(release, found[-1], priors, counts)
+        return self._drawn(release, hierarchy[-1], priors, counts)
 
     def recovered(self, release: Release, transcript: Transcript, budget: Budget) -> Release:
         """The release of a run that ended early: levels that were not answered keep what is known from those above.
@@ -85,7 +88,7 @@ class PriorUpdate:
         """
         if self.way == "raking":
             raise OptionError("way", "raking needs the answers of every level")
-        found = self.levels(release.domain)
+        hierarchy = self.levels(release.domain)
         first, *_ = release.measurements
         is_public = transcript.public_total is not None
         look = Counted(first, budget.worth(budget.amount) if is_public else budget.part(1 - FIRST_LOOK))
@@ -94,8 +97,8 @@ class PriorUpdate:
         def ask(queries: Sequence[Query], share: Budget) -> list[Measurement]:  # noqa: ARG001 - what `measure` takes
             return list(next(batches, Answered(())).measurements)
 
-        _, priors, counts = self._noise_aware(look, found, ask, lambda number, of: None)  # noqa: ARG005 - as above
-        return self._drawn(release, found[-1], priors, counts)
+        _, priors, counts = self._noise_aware(look, hierarchy, ask, lambda number, of: None)  # noqa: ARG005 - as above
+        return self._drawn(release, hierarchy[-1], priors, counts)
 
     def _drawn(self, release: Release, last: Level, priors: Sequence[Array], counts: Array) -> Release:
         """The release with rows drawn for every group, where there are any."""
@@ -106,8 +109,7 @@ class PriorUpdate:
 
     def levels(self, domain: Domain) -> list[Level]:
         """The hierarchy, checked before anything is spent."""
-        if self.public.domain != domain:
-            raise DomainError(f"the public rows have {self.public.domain}, the private table {domain}")
+        check_public_rows(self.public, domain)
         if self.way not in ("raking", "noise-aware"):
             raise OptionError("way", f"'raking' or 'noise-aware'; got {self.way!r}")
         names = domain.checked(name for level in self.by for name in level)
@@ -120,13 +122,13 @@ class PriorUpdate:
         pairs = tuple(strongest_pairs(self.public, features)) if len(self.by) > 1 else ()
         return [*[pairs] * (len(self.by) - 1), tuple(unrelated_singles(self.public, features))]
 
-    def _raking(self, curator: Curator, budget: Budget, found: Sequence[Level]) -> "_Found":
+    def _raking(self, curator: Curator, budget: Budget, hierarchy: Sequence[Level]) -> "_Updated":
         """Counts and marginals of each level for an equal part of the budget each, and every marginal met."""
         measured: list[Measurement] = []
         priors, counts = [self.public.shares], np.zeros(0)
-        shares, rake = iter(budget.split([1] * (2 * len(found)))), partial(raked, epochs=self.epochs)
-        for number, level in enumerate(found, start=1):
-            curator.tell(number, of=len(found))
+        shares, rake = iter(budget.split([1] * (2 * len(hierarchy)))), partial(raked, epochs=self.epochs)
+        for number, level in enumerate(hierarchy, start=1):
+            curator.report_progress(number, of=len(hierarchy))
             [counted_here] = measure(curator, [Query.marginal(curator.domain, level.attributes)], next(shares))
             counts = np.rint(np.maximum(level.counts(counted_here), 0.0))
             tables = measure(curator, level.queries(curator.domain), next(shares))
@@ -134,47 +136,49 @@ class PriorUpdate:
             measured += [counted_here, *tables]
         return measured, priors, counts
 
-    def _noise_aware(self, look: Counted, found: Sequence[Level], ask: "_Ask", tell: "_Tell") -> "_Found":
-        """Counts of the last level, then marginals of those levels where they can tell something."""
+    def _noise_aware(
+        self, look: Counted, hierarchy: Sequence[Level], ask: "_Ask", report_progress: "_Report"
+    ) -> "_Updated":
+        """Counts of the last level, then marginals of those levels where they are expected to help."""
         domain = self.public.domain
-        allotment = allotted(look.rest, domain, found, self._choices(found), look.total)
-        counting = ask([self._counting(domain, found[-1], allotment)], allotment.counting)
-        counts = self._counts(found[-1], [look.measurement, *counting][-1], allotment)
+        plan = budget_plan(look.rest, domain, hierarchy, self._choices(hierarchy), look.total)
+        counting = ask([self._counting(domain, hierarchy[-1], plan)], plan.counting)
+        counts = self._counts(hierarchy[-1], [look.measurement, *counting][-1], plan)
         measured, priors = [look.measurement, *counting], [self.public.shares]
         weigh = partial(weighed, records=self.public.records, seed=self.seed)
         for number, (level, workload, share) in enumerate(
-            zip(found, allotment.workloads, allotment.telling, strict=True), start=1
+            zip(hierarchy, plan.workloads, plan.shares, strict=True), start=1
         ):
-            tell(number, len(found))
+            report_progress(number, len(hierarchy))
             queries = [level.query(domain, clique) for clique in workload]
             tables = [] if share is None else ask(queries, share)
-            priors = updated(self.public, level, priors, level.sums(found[-1], counts), tables, update=weigh)
+            priors = updated(self.public, level, priors, level.sums(hierarchy[-1], counts), tables, update=weigh)
             measured += tables
         return measured, priors, counts
 
-    def _choices(self, found: Sequence[Level]) -> list[list[Offer | None]]:
+    def _choices(self, hierarchy: Sequence[Level]) -> list[list[CandidateMarginals | None]]:
         """Workloads to choose from at each level, in public data; those given are measured in any case."""
         if self.workloads is not None:
-            return [[Offer(level.workload, 0.0) if level.workload else None] for level in found]
-        features = tuple(name for name in self.public.domain if name not in found[-1].attributes)
-        offers = (
+            return [[CandidateMarginals(level.workload, 0.0) if level.workload else None] for level in hierarchy]
+        features = tuple(name for name in self.public.domain if name not in hierarchy[-1].attributes)
+        candidates = (
             (strongest_pairs(self.public, features), 0.0),
             (small_singles(self.public, features), SINGLES_LEAVE),
             (unrelated_singles(self.public, features), FEW_LEAVE),
         )
-        every = [Offer(tuple(cliques), untold) for cliques, untold in offers if cliques]
-        return [[None, *every] for _ in found]
+        every = [CandidateMarginals(tuple(cliques), rest) for cliques, rest in candidates if cliques]
+        return [[None, *every] for _ in hierarchy]
 
-    def _counting(self, domain: Domain, last: Level, allotment: Allotment) -> Query:
-        return Query.marginal(domain, last.attributes if allotment.counts_groups else ())
+    def _counting(self, domain: Domain, last: Level, plan: BudgetPlan) -> Query:
+        return Query.marginal(domain, last.attributes if plan.counts_groups else ())
 
-    def _counts(self, last: Level, counting: Measurement, allotment: Allotment) -> Array:
+    def _counts(self, last: Level, counting: Measurement, plan: BudgetPlan) -> Array:
         expected = expected_counts(self.public, last)
-        if allotment.counts_groups and counting.query.clique:
+        if plan.counts_groups and counting.query.clique:
             return likely_counts(last, counting, expected)
         return max(float(counting.values), 0.0) * expected
 
 
-_Found = tuple[list[Measurement], list[Array], Array]
+_Updated = tuple[list[Measurement], list[Array], Array]
 _Ask = Callable[[Sequence[Query], Budget], list[Measurement]]
-_Tell = Callable[[int, int], None]
+_Report = Callable[[int, int], None]

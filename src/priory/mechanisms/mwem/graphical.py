@@ -11,14 +11,9 @@ from priory.domain import Clique, Domain
 from priory.errors import SizeError
 from priory.estimate.estimator import estimate
 from priory.estimate.problem import Solver
-from priory.mechanisms.dualquery.sample_loss import SampleLoss
-from priory.mechanisms.dualquery.game import rounds_of
-from priory.mechanisms.dualquery.likelihood import most_likely
-from priory.mechanisms.steps.total import released_total
 from priory.model.engine.plan import MEMORY_IN_BYTES, plan
 from priory.model.model import Model
 from priory.privacy.measurement import Measurement
-from priory.queries.workload import Workload
 from priory.release import Release
 from priory.release.estimated import evidence, public_total
 
@@ -44,22 +39,23 @@ class Graphical:
     solver: Solver | None = None
     stop: Stop = "fission"
     memory_in_bytes: int = MEMORY_IN_BYTES
+    is_average: ClassVar[bool] = False
     name: ClassVar[str] = "mwem+pgm"
 
     def allowed(self, domain: Domain, measured: Sequence[Clique], cliques: Sequence[Clique]) -> NDArray[np.bool_]:
         everything = plan(domain, [*measured, *cliques], memory_in_bytes=2**62)
         if everything.memory_in_bytes <= self.memory_in_bytes:
             return np.ones(len(cliques), dtype=np.bool_)
-        found = [plan(domain, [*measured, clique], memory_in_bytes=2**62).memory_in_bytes for clique in cliques]
-        if min(found) > self.memory_in_bytes:
+        sizes = [plan(domain, [*measured, clique], memory_in_bytes=2**62).memory_in_bytes for clique in cliques]
+        if min(sizes) > self.memory_in_bytes:
             raise SizeError(
-                f"every clique of the workload needs a model of at least {min(found):.3g} bytes; "
+                f"every clique of the workload needs a model of at least {min(sizes):.3g} bytes; "
                 f"{self.memory_in_bytes:.3g} are allowed",
-                cells=min(found) // 8,
+                cells=min(sizes) // 8,
                 limit=self.memory_in_bytes // 8,
                 cliques=list(cliques[:8]),
             )
-        return np.array(found) <= self.memory_in_bytes
+        return np.array(sizes) <= self.memory_in_bytes
 
     def model(self, domain: Domain, measurements: Sequence[Measurement], total: float, before: Model | None) -> Model:
         base = None if before is None else before.base
@@ -69,15 +65,3 @@ class Graphical:
 
     def final(self, models: Sequence[Model]) -> Model:
         return models[-1]
-
-
-def sampled_model(workload: Workload, release: Release, *, tolerance: float = 3e-4) -> Model:
-    """The graphical model under which DualQuery's samples are most likely [Private-PGM, Algorithm 5].
-
-    Args:
-        workload: what DualQuery was to answer.
-        release: what it released.
-        tolerance: the relative rise of the likelihood below which it stops; what it gains beyond is mostly noise.
-    """
-    loss = SampleLoss(release.domain, workload, rounds_of(release), released_total(release.measurements))
-    return most_likely(loss, tolerance=tolerance)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from priory.domain import Clique, Domain
 from priory.errors import SizeError
 from priory.factor import Array, Factor
-from priory.mechanisms.mwem.weighted_table import Table
+from priory.mechanisms.mwem.weighted_table import WeightedTable
 from priory.model.bases import Mixture, Uniform
 from priory.model.model import Model
 from priory.privacy.measurement import Measurement
@@ -56,8 +56,8 @@ class MultiplicativeWeights:
         potentials = self._merged(model, tables)
         for table in tables:
             # Tables do not see each other's steps, so each takes its own in one go.
-            held = [m for m in measurements if m.query.clique and set(m.query.clique) <= set(table)]
-            turns = [*held[-1:], *held * self.sweeps] if measurements[-1] in held else held * self.sweeps
+            own = [m for m in measurements if m.query.clique and set(m.query.clique) <= set(table)]
+            turns = [*own[-1:], *own * self.sweeps] if measurements[-1] in own else own * self.sweeps
             potentials[table] = _corrected(potentials[table], turns, total)
         return Model(model.base, potentials, total)
 
@@ -84,7 +84,7 @@ class MultiplicativeWeights:
 
 def _corrected(potentials: Factor, turns: Sequence[Measurement], total: float) -> Factor:
     """The potentials of a table after a multiplicative step for each of `turns`."""
-    table = Table.of(potentials)
+    table = WeightedTable.of(potentials)
     moves: dict[int, tuple[Query, Array]] = {}
     for m in turns:
         query, moved = moves.get(id(m), (m.query, np.zeros(m.query.shape)))

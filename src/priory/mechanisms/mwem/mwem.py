@@ -16,6 +16,7 @@ from priory.model.bases import Uniform
 from priory.model.model import Model
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
+from priory.privacy.journal import Transcript
 from priory.privacy.measurement import Measurement
 from priory.privacy.scores import AbsoluteError
 from priory.queries.workload import Workload
@@ -27,6 +28,10 @@ class Update(Protocol):
     """How measurements become a model; free, and the same on a rerun from the release."""
 
     name: ClassVar[str]
+
+    @property
+    def is_average(self) -> bool:
+        """Whether `final` needs the models of all rounds, and not the last alone."""
 
     def allowed(self, domain: Domain, measured: Sequence[Clique], cliques: Sequence[Clique]) -> NDArray[np.bool_]:
         """Which of `cliques` could be measured after `measured` and still be modelled.
@@ -51,7 +56,7 @@ class MWEM:
     Attributes:
         workload: what is to be answered.
         update: how the model is corrected.
-        rounds: how many; as many as there are attributes unless told.
+        rounds: how many; by default as many as there are attributes.
     """
 
     workload: Workload
@@ -71,22 +76,27 @@ class MWEM:
             raise OptionError("rounds", f"at least one; got {rounds}")
         self._allowed(curator.domain, [])
         count = counted(curator, budget)
-        model = Model(possible(Uniform(curator.domain), curator.impossible), {}, count.total)
+        models = [Model(possible(Uniform(curator.domain), curator.impossible), {}, count.total)]
         measured: list[Measurement] = []
         shares = zip(*[iter(count.rest.split([1] * 2 * rounds))] * 2, strict=True)
         for number, (picking, measuring) in enumerate(shares, start=1):
-            curator.tell(number, rounds)
+            curator.report_progress(number, rounds)
             [pick] = curator.choose(
                 workload.queries,
-                model.answers(workload.queries),
+                models[-1].answers(workload.queries),
                 AbsoluteError(),
                 picking,
                 allowed=self._allowed(curator.domain, measured),
             )
             query = workload.queries[pick.query].row(pick.cell or 0)
             measured += measure(curator, [query], measuring)
-            model = self.update.model(curator.domain, measured, count.total, model)
-        return Release(curator.domain, (count.measurement, *measured), curator.statement(self.update.name))
+            models = self._with(models, curator.domain, measured, count.total)
+        release = Release(curator.domain, (count.measurement, *measured), curator.statement(self.update.name))
+        return release.with_model(self.update.final(models))
+
+    def recovered(self, release: Release, transcript: Transcript, budget: Budget) -> Release:
+        """The release of a run that ended early, with the model after its last whole round."""
+        return release.with_model(self.model(release))
 
     def model(self, release: Release) -> Model:
         """The model of a release of this mechanism, worked out again from its measurements."""
@@ -94,12 +104,17 @@ class MWEM:
         _, *measured = release.measurements
         models = [Model(uniform(release.domain, release.schema), {}, total)]
         for last in range(1, len(measured) + 1):
-            models.append(self.update.model(release.domain, measured[:last], total, models[-1]))
+            models = self._with(models, release.domain, measured[:last], total)
         return self.update.final(models)
+
+    def _with(self, models: list[Model], domain: Domain, measured: Sequence[Measurement], total: float) -> list[Model]:
+        """The models so far and that of one more measurement; the last one alone, unless their average is released."""
+        model = self.update.model(domain, measured, total, models[-1])
+        return [*models, model] if self.update.is_average else [model]
 
     def _allowed(self, domain: Domain, measured: Sequence[Measurement]) -> NDArray[np.bool_]:
         """One for each answer of the workload."""
         cliques = self.workload.cliques
-        found = self.update.allowed(domain, [m.query.clique for m in measured], cliques)
-        by_clique = dict(zip(cliques, found.tolist(), strict=True))
+        fits = self.update.allowed(domain, [m.query.clique for m in measured], cliques)
+        by_clique = dict(zip(cliques, fits.tolist(), strict=True))
         return np.repeat([by_clique[q.clique] for q in self.workload], [q.rows for q in self.workload])

@@ -18,7 +18,7 @@ _FAR = 300.0
 
 
 @dataclass(eq=False)
-class Table:
+class WeightedTable:
     """Weights over the cells of a table; the only thing here that changes.
 
     Attributes:
@@ -33,7 +33,7 @@ class Table:
     _reads: dict[int, "_Read"] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, potentials: Factor) -> "Table":
+    def of(cls, potentials: Factor) -> "WeightedTable":
         """The table with weights exp(potentials)."""
         weights = np.exp(potentials.values - potentials.values.max())
         return cls(potentials.domain, weights / weights.sum(), 1.0)
