@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from checks import MECHANISM_CHECKS
 from houses import DOMAIN, Rows, curated, random_rows
 from priory.app.registry import MECHANISMS, Mechanism, Registered
-from priory.audit.public import complaints_upon
+from priory.audit.public import complaints_from_public
 from priory.domain import Domain
 from priory.errors import BudgetError, DomainError, OptionError
+from priory.measure import measure
 from priory.mechanisms.aim import AIM
 from priory.mechanisms.steps.fitted import Fitted
 from priory.model.bases import PublicRows, Uniform
@@ -101,9 +102,11 @@ def test_what_noise_still_hides_is_measured_again(records: int, again: list[str]
     # With ρ = 1/1000 the noise of 100 values adds up to 5,000: more than a twentieth of 8,000, less than of 400,000.
     domain, budget = Domain.of({"narrow": 2, "wide": 100}), Budget.zcdp("1/1000")
     with curated(budget, random_rows(records, domain=domain)) as curator:
-        found, left = OneWays().measured(curator, budget, Fitted.start(curator, Uniform(domain)))
-        assert curator.left == left
-    assert [m.query.clique[0] for m in found.measurements] == ["narrow", "wide", "wide", *again]
+        first = budget.part(OneWays().first)
+        asked = OneWays().strategy(domain)
+        measured = measure(curator, list(asked), first, shares=list(asked.values()))
+        fitted = Fitted.start(curator, Uniform(domain)).with_measured(measured)
+    assert [query.clique[0] for query in OneWays().still_noisy(asked, first, fitted.model.total)] == again
 
 
 @pytest.mark.parametrize("name", OURS)
@@ -140,15 +143,15 @@ def test_odd_tables_give_a_release(name: str, source: Rows, budget: Budget) -> N
 
 @pytest.mark.parametrize("name", OURS)
 @pytest.mark.parametrize("check", [c for c in MECHANISM_CHECKS if "part" in c.__name__ or "same" in c.__name__])
-def test_the_contract_holds_upon_public_rows(name: str, check: Callable[[Registered], None]) -> None:
-    upon = MECHANISMS[name].upon
-    assert upon is not None
-    check(Registered(name, "", lambda _: upon(public("smaller"))))
+def test_the_contract_holds_from_public_rows(name: str, check: Callable[[Registered], None]) -> None:
+    with_public = MECHANISMS[name].with_public
+    assert with_public is not None
+    check(Registered(name, "", lambda _: with_public(public("smaller"))))
 
 
 @pytest.mark.parametrize("name", OURS)
-def test_the_audit_replays_it_upon_public_rows(name: str) -> None:
-    assert list(complaints_upon(MECHANISMS[name], "smaller", 2)) == []
+def test_the_audit_replays_it_from_public_rows(name: str) -> None:
+    assert list(complaints_from_public(MECHANISMS[name], "smaller", 2)) == []
 
 
 def test_whoever_waits_is_told_of_every_round() -> None:

@@ -30,7 +30,7 @@ def copies(n: int = 400) -> Rows:
 def test_the_tree_joins_every_attribute_once() -> None:
     queries = [Query.marginal(FOUR, pair) for pair in itertools.combinations(FOUR, 2)]
     with curated(LARGE, copies()) as curator:
-        tree = spanning_tree(curator, queries, Fitted.start(curator, Uniform(FOUR)), LARGE)
+        tree = spanning_tree(curator, queries, Fitted.start(curator, Uniform(FOUR)).model, LARGE)
         assert curator.left == 0
     assert len(tree) == 3
     joined = {"a"}

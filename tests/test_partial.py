@@ -61,7 +61,7 @@ def ended_early(monkeypatch: pytest.MonkeyPatch, path: Path, source: Rows | None
 def test_a_run_that_ends_before_its_release_is_written_leads_to_the_same_release(
     name: str, relation: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    public = PUBLIC if MECHANISMS[name].upon is not None else None
+    public = PUBLIC if MECHANISMS[name].with_public is not None else None
     options: dict[str, Any] = {"rho": "1/2", "mechanism": name, "relation": relation, "public": public}
     partial = ended_early(monkeypatch, tmp_path / "a.priory", **options)
     found = recover(tmp_path / "a.priory.partial")

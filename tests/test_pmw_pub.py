@@ -11,7 +11,7 @@ from checks import MECHANISM_CHECKS
 from houses import DOMAIN, Rows, curated, random_rows
 from priory.app.registry import MECHANISMS, Registered
 from priory.audit.public import KINDS as AUDITED
-from priory.audit.public import complaints_upon
+from priory.audit.public import complaints_from_public
 from priory.domain import Domain
 from priory.errors import BudgetError, DomainError, OptionError, SizeError
 from priory.mechanisms.pmw_pub.pmw_pub import PMWPub
@@ -80,7 +80,7 @@ def test_the_contract_holds_upon_every_kind_of_public_rows(check: Callable[[Regi
 
 @pytest.mark.parametrize("kind", AUDITED)
 def test_the_audit_replays_it_upon_every_kind_of_public_rows(kind: str) -> None:
-    assert list(complaints_upon(MECHANISMS["pmw-pub"], kind, 6)) == []
+    assert list(complaints_from_public(MECHANISMS["pmw-pub"], kind, 6)) == []
 
 
 def test_no_rounds_give_the_public_distribution_and_cost_nothing() -> None:

@@ -12,7 +12,7 @@ from checks import MECHANISM_CHECKS
 from houses import DOMAIN, Rows, curated, random_rows
 from priory.app.fit import fit
 from priory.app.registry import MECHANISMS, Registered
-from priory.audit.public import complaints_upon
+from priory.audit.public import complaints_from_public
 from priory.cli import main
 from priory.data.schema import Schema
 from priory.domain import Domain
@@ -54,7 +54,7 @@ def test_the_contract_holds_upon_every_kind_of_public_rows(
 @pytest.mark.parametrize("kind", ["smaller", "disjoint"])
 def test_the_audit_replays_it_upon_public_rows(kind: str) -> None:
     entry = replace(MECHANISMS["prior-update"])
-    assert list(complaints_upon(entry, kind, 4)) == []
+    assert list(complaints_from_public(entry, kind, 4)) == []
 
 
 def test_two_levels_are_four_laplace_releases_of_a_fourth() -> None:

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from priory.app.account import accounted
-from priory.app.currency import budget_for
-from priory.app.recipe import ordered, recipe_of
+from priory.app.recipe import choice_share, ordered, recipe_of
 from priory.app.registry import Mechanism
 from priory.data.opening import open_source
 from priory.data.schema import Schema
@@ -14,6 +13,7 @@ from priory.data.source import Source, checked_row_limit
 from priory.errors import BudgetError, DomainError, PrioryError
 from priory.privacy.budget import Budget, Number
 from priory.privacy.curator import Curator
+from priory.privacy.currency import budget_for
 from priory.privacy.ledger import Ledger
 from priory.privacy.progress import Progress, silent
 from priory.privacy.randomness import Randomness, source_of
@@ -88,9 +88,9 @@ def fit(
         book = Ledger.open(ledger) if isinstance(ledger, str | Path) else ledger
         protected = _Protected.of(book, job.schema, relation, unit, max_rows)
         budget = budget_for(
-            recipe,
             book,
             noise,
+            choice_share=choice_share(recipe),
             epsilon=epsilon,
             delta=delta,
             rho=rho,

@@ -23,9 +23,10 @@ from priory.errors import DataError, OptionError
 from priory.factor import Factor
 from priory.model.bases import PublicRows
 from priory.model.model import Model
+from priory.model.structural_zeros import without_zeros
 from priory.privacy.budget import Budget, Currency
 from priory.release import Release
-from priory.release.estimated import possible, uniform
+from priory.release.estimated import uniform
 
 # Larger tables are rehearsed with so many rows, each of which counts several times.
 MOST_ROWS = 1_000_000
@@ -174,7 +175,7 @@ def _made_up(
     half = len(known) // 2
     drawn = PublicRows(known[:half], schema.domain)
     return (
-        _Repeated(_source(schema, Model(possible(drawn, schema.impossible()), {}).sample(n, seed=rng)), times),
+        _Repeated(_source(schema, Model(without_zeros(drawn, schema.impossible()), {}).sample(n, seed=rng)), times),
         PublicRows(known[half:], schema.domain),
     )
 

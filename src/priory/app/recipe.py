@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import is_dataclass, replace
+from fractions import Fraction
 from pathlib import Path
-from typing import cast
+from typing import Protocol, cast, runtime_checkable
 
 from priory.app.registry import Mechanism, Registered, chosen
 from priory.data.public import public_codes
@@ -11,8 +12,9 @@ from priory.data.schema import Schema
 from priory.errors import DomainError, OptionError
 from priory.mechanisms.ide.prior_update import PriorUpdate
 from priory.model.bases import PublicRows
+from priory.model.structural_zeros import without_zeros
 from priory.queries.workload import Workload
-from priory.release.estimated import possible, uniform
+from priory.release.estimated import uniform
 from priory.release.partial import Job
 
 
@@ -49,7 +51,8 @@ def recipe_of(entry: Registered, job: Job) -> Mechanism:
     Raises:
         PrioryError: the mechanism cannot do what is asked, or the schema's constraints leave nothing.
     """
-    schema, rows = job.schema, job.rows
+    schema = job.schema
+    rows = None if job.public is None else job.rows
     if job.by is not None:
         entry = _grouped(entry, schema, job.by, rows)
     if rows is None:
@@ -57,7 +60,7 @@ def recipe_of(entry: Registered, job: Job) -> Mechanism:
         uniform(schema.domain, schema)
         recipe = entry.build(schema.domain)
     else:
-        possible(rows, schema.impossible())
+        without_zeros(rows, schema.impossible())
         recipe = from_public(entry)(rows)
     return recipe if job.workload is None else _aimed(entry, recipe, job.workload.checked(schema.domain))
 
@@ -103,3 +106,17 @@ def _aimed(entry: Registered, mechanism: object, workload: Workload) -> Mechanis
     if not is_dataclass(mechanism) or isinstance(mechanism, type) or not hasattr(mechanism, "workload"):
         raise OptionError("workload", f"{entry.name} aims at no workload; leave it out or take another mechanism")
     return cast(Mechanism, replace(mechanism, workload=workload))
+
+
+@runtime_checkable
+class SaysWhatChoicesCost(Protocol):
+    """A mechanism that says what it spends on private choices."""
+
+    @property
+    def choice_share(self) -> Fraction:
+        """The part of the budget that private choices cost, at most."""
+
+
+def choice_share(mechanism: object) -> Fraction:
+    """The part of its budget that a mechanism spends on private choices; all of it where it does not say."""
+    return mechanism.choice_share if isinstance(mechanism, SaysWhatChoicesCost) else Fraction(1)

@@ -20,8 +20,8 @@ KINDS = ("larger", "smaller", "identical", "disjoint")
 def public_data(effort: Effort) -> Iterator[Finding]:
     """Replay upon public rows that are many, few, the private ones themselves, and none of the private ones."""
     for entry in MECHANISMS.values():
-        for kind in KINDS if entry.upon is not None else ():
-            complaint = next(complaints_upon(entry, kind, max(effort.neighbours // len(KINDS), 1)), None)
+        for kind in KINDS if entry.with_public is not None else ():
+            complaint = next(complaints_from_public(entry, kind, max(effort.neighbours // len(KINDS), 1)), None)
             yield Finding(
                 f"replay: {entry.name}, public data {kind}",
                 complaint or "same requests, differences paid for",
@@ -30,14 +30,14 @@ def public_data(effort: Effort) -> Iterator[Finding]:
             )
 
 
-def complaints_upon(entry: Registered, kind: str, count: int) -> Iterator[str]:
+def complaints_from_public(entry: Registered, kind: str, count: int) -> Iterator[str]:
     """What is wrong with a mechanism upon one kind of public rows, in public words."""
-    if entry.upon is None:
+    if entry.with_public is None:
         return
     with tempfile.TemporaryDirectory() as name:
         for pair in neighbours(count, SEED):
             rows = PublicRows(public_rows(kind, pair, Path(name)), SCHEMA.domain)
-            complaint = replay_pair(entry.upon(rows), pair, Path(name))
+            complaint = replay_pair(entry.with_public(rows), pair, Path(name))
             if complaint:
                 yield f"{complaint} ({pair.name}, public data {kind})"
 

@@ -9,6 +9,7 @@ import numpy as np
 from priory.domain import Clique, Domain
 from priory.errors import OptionError
 from priory.estimate.estimator import estimate
+from priory.estimate.measured import noisy
 from priory.estimate.prior_strength import posterior
 from priory.measure import measure
 from priory.mechanisms.steps.public_rows import check_public_rows, neighbourhood, starting_base
@@ -23,7 +24,6 @@ from priory.privacy.measurement import Measurement
 from priory.queries.query import Query
 from priory.queries.workload import Workload
 from priory.release import Release
-from priory.release.estimated import noisy
 from priory.select.information import informative_marginals
 from priory.select.workloads import default_workload
 

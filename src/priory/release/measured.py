@@ -14,12 +14,13 @@ from priory.data.schema import Schema
 from priory.domain import Clique, Domain
 from priory.errors import DataError
 from priory.estimate.estimator import estimate
+from priory.estimate.measured import evidence
 from priory.privacy.budget import Budget
 from priory.privacy.measurement import Measurement
 from priory.privacy.statement import DECLARED, Statement
 from priory.queries.parts import Point
 from priory.queries.query import Query
-from priory.release.estimated import evidence, uniform
+from priory.release.estimated import uniform
 from priory.release.release import Release
 from priory.version import __version__
 

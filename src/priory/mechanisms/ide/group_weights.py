@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priory.estimate.estimator import estimate
+from priory.estimate.measured import noisy
 from priory.estimate.papers.raking import Raking
 from priory.estimate.prior_strength import Sample, common_prior_size
 from priory.factor import Array
@@ -15,7 +16,6 @@ from priory.model.bases import PublicRows
 from priory.model.model import Model
 from priory.model.rows import RowsTilted
 from priory.privacy.measurement import Measurement
-from priory.release.estimated import noisy
 
 # So many groups decide the prior sample size of all of them.
 ASKED = 40

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from priory.domain import Clique, Domain
 from priory.errors import SizeError
 from priory.estimate.estimator import estimate
+from priory.estimate.measured import evidence, public_total
 from priory.estimate.problem import Solver
 from priory.model.engine.plan import MEMORY_IN_BYTES, plan
 from priory.model.model import Model
 from priory.privacy.measurement import Measurement
 from priory.release import Release
-from priory.release.estimated import evidence, public_total
 
 Stop = Literal["fission", "converged"]
 

@@ -14,6 +14,7 @@ from priory.measure import measure
 from priory.mechanisms.steps.total import counted, released_total
 from priory.model.bases import Uniform
 from priory.model.model import Model
+from priory.model.structural_zeros import without_zeros
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
 from priory.privacy.journal import Transcript
@@ -21,7 +22,7 @@ from priory.privacy.measurement import Measurement
 from priory.privacy.scores import AbsoluteError
 from priory.queries.workload import Workload
 from priory.release import Release
-from priory.release.estimated import possible, uniform
+from priory.release.estimated import uniform
 
 
 class Update(Protocol):
@@ -76,7 +77,7 @@ class MWEM:
             raise OptionError("rounds", f"at least one; got {rounds}")
         self._allowed(curator.domain, [])
         count = counted(curator, budget)
-        models = [Model(possible(Uniform(curator.domain), curator.impossible), {}, count.total)]
+        models = [Model(without_zeros(Uniform(curator.domain), curator.impossible), {}, count.total)]
         measured: list[Measurement] = []
         shares = zip(*[iter(count.rest.split([1] * 2 * rounds))] * 2, strict=True)
         for number, (picking, measuring) in enumerate(shares, start=1):

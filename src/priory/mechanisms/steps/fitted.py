@@ -5,14 +5,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from priory.estimate.estimator import estimate
+from priory.estimate.measured import evidence, public_total
 from priory.mechanisms.steps.public_rows import starting_base
 from priory.mechanisms.steps.total import public_count
 from priory.model.bases import Base, PublicRows
 from priory.model.model import Model
+from priory.model.structural_zeros import without_zeros
 from priory.privacy.curator import Curator
 from priory.privacy.measurement import Measurement
 from priory.release import Release
-from priory.release.estimated import estimated, evidence, possible, public_total
+from priory.release.estimated import estimated
 
 
 def refitted(release: Release, public: PublicRows | None) -> Release:
@@ -23,7 +25,7 @@ def refitted(release: Release, public: PublicRows | None) -> Release:
         public: the rows that the run started from, if any.
     """
     impossible = () if release.schema is None else release.schema.impossible()
-    base = possible(starting_base(release.domain, public), impossible)
+    base = without_zeros(starting_base(release.domain, public), impossible)
     return release.with_model(estimated(release.measurements, base))
 
 
@@ -45,7 +47,7 @@ class Fitted:
     def start(cls, curator: Curator, base: Base) -> "Fitted":
         """The state before anything is paid: the base has no structural zeros, a public number of rows is in."""
         public = public_count(curator)
-        base = possible(base, curator.impossible)
+        base = without_zeros(base, curator.impossible)
         return cls(base, public, Model(base, {}, public_total(public) or 1.0))
 
     def with_measured(self, measurements: Sequence[Measurement]) -> "Fitted":

@@ -11,7 +11,6 @@ with the largest μ² and ρ that (ε, δ) allows.
 import math
 from dataclasses import replace
 from fractions import Fraction
-from typing import Protocol, runtime_checkable
 
 from priory.privacy.budget import Budget, Currency, Number
 from priory.privacy.gaussian import gaussian_epsilon
@@ -21,32 +20,18 @@ from priory.privacy.randomness import Randomness
 from priory.queries.sensitivity import Relation
 
 
-@runtime_checkable
-class SaysWhatChoicesCost(Protocol):
-    """A mechanism that says what it spends on private choices."""
-
-    @property
-    def choice_share(self) -> Fraction:
-        """The part of the budget that private choices cost, at most."""
-
-
-def choice_share(mechanism: object) -> Fraction:
-    """The part of its budget that a mechanism spends on private choices; all of it where it does not say."""
-    return mechanism.choice_share if isinstance(mechanism, SaysWhatChoicesCost) else Fraction(1)
-
-
 def budget_for(
-    mechanism: object,
     book: Ledger | None,
     randomness: Randomness,
     *,
+    choice_share: Fraction,
     epsilon: Number | None,
     delta: Number | None,
     rho: Number | None,
     relation: str | Relation,
     max_rows: int,
 ) -> Budget:
-    """The budget that the options of a fit mean for `mechanism`, paid from `book` or from none.
+    """The budget that the options of a fit mean for a mechanism that spends `choice_share` of it on private choices.
 
     In a book of ρ (ε, δ) buys the same ρ whatever the run pays in, so that books filled before keep their meaning; a
     run that makes no private choices then pays in μ² = 2ρ, and its statement says the smaller ε that this is exactly.
@@ -59,10 +44,9 @@ def budget_for(
         return exact
     if RoundedGaussian.kind not in randomness.kinds:
         return whole
-    share = choice_share(mechanism)
     if book is not None:
-        return _in_mu_squared(whole) if share == 0 else whole
-    return exact if exact.amount / 2 > whole.amount * _dearer(share) else whole
+        return _in_mu_squared(whole) if choice_share == 0 else whole
+    return exact if exact.amount / 2 > whole.amount * _dearer(choice_share) else whole
 
 
 def _in_mu_squared(budget: Budget) -> Budget:
