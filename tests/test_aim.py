@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from checks import MECHANISM_CHECKS
+from checks import BUDGET_CHECKS
 from houses import DOMAIN, Rows, curated, random_rows
 from priory.app.registry import MECHANISMS, Mechanism, Registered
 from priory.audit.public import complaints_from_public
@@ -142,7 +142,7 @@ def test_odd_tables_give_a_release(name: str, source: Rows, budget: Budget) -> N
 
 
 @pytest.mark.parametrize("name", OURS)
-@pytest.mark.parametrize("check", [c for c in MECHANISM_CHECKS if "part" in c.__name__ or "same" in c.__name__])
+@pytest.mark.parametrize("check", BUDGET_CHECKS)
 def test_the_contract_holds_from_public_rows(name: str, check: Callable[[Registered], None]) -> None:
     with_public = MECHANISMS[name].with_public
     assert with_public is not None

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from checks import MECHANISM_CHECKS
+from checks import BUDGET_CHECKS
 from houses import DOMAIN, Rows, curated, random_rows
 from priory.app.registry import MECHANISMS, Registered
 from priory.audit.public import KINDS as AUDITED
@@ -73,7 +73,7 @@ def test_rounds_are_those_of_the_papers_algorithm(seed: int, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("check", [check for check in MECHANISM_CHECKS if "replays" not in check.__name__])
+@pytest.mark.parametrize("check", BUDGET_CHECKS)
 def test_the_contract_holds_upon_every_kind_of_public_rows(check: Callable[[Registered], None], kind: str) -> None:
     check(Registered("pmw-pub", "", lambda _: PMWPub(public=public(kind), rounds=3)))
 

@@ -51,6 +51,8 @@ class Registered:
             them.
         has_own_model: whether its releases hold the mechanism's own estimate; the others get the graphical model of
             their measurements.
+        measures_every_attribute: whether it measures each attribute whatever the answers: where attributes are
+            independent, its answers are then about as good as those of "independent".
         ways: by default it aims at marginals of so many attributes.
     """
 
@@ -60,6 +62,7 @@ class Registered:
     is_pure: bool = True
     with_public: Callable[[PublicRows], Mechanism] | None = None
     has_own_model: bool = True
+    measures_every_attribute: bool = True
     ways: int = 2
 
     @classmethod
@@ -108,15 +111,30 @@ MECHANISMS: dict[str, Registered] = {
             with_public=lambda rows: AIM(public=rows),
             ways=3,
         ),
-        Registered("dualquery", "a game of sampled queries and records", lambda d: DualQuery(_pairs(d))),
+        Registered(
+            "dualquery",
+            "a game of sampled queries and records",
+            lambda domain: DualQuery(_pairs(domain)),
+            measures_every_attribute=False,
+        ),
         Registered(
             "hdmm",
             "the queries that answer a workload with the least noise, and a graphical model of the answers",
-            lambda d: HDMM(_pairs(d)),
+            lambda domain: HDMM(_pairs(domain)),
             has_own_model=False,
         ),
-        Registered("mwem", "the worst answers, on explicit tables", lambda d: MWEM(_pairs(d), MultiplicativeWeights())),
-        Registered("mwem+pgm", "the worst answers, on a graphical model", lambda d: MWEM(_pairs(d), Graphical())),
+        Registered(
+            "mwem",
+            "the worst answers, on explicit tables",
+            lambda domain: MWEM(_pairs(domain), MultiplicativeWeights()),
+            measures_every_attribute=False,
+        ),
+        Registered(
+            "mwem+pgm",
+            "the worst answers, on a graphical model",
+            lambda domain: MWEM(_pairs(domain), Graphical()),
+            measures_every_attribute=False,
+        ),
         Registered("privbayes", "a Bayesian network, its families, and rows drawn along it", lambda _: PrivBayes()),
         Registered(
             "privbayes+pgm",
@@ -130,6 +148,7 @@ MECHANISMS: dict[str, Registered] = {
             # Over very many cells a round takes long: the number of rounds is then small, whatever the first one shows.
             lambda domain: PMWPub(rounds=None if domain.size <= 100_000 else 5),
             with_public=lambda rows: PMWPub(public=rows),
+            measures_every_attribute=False,
             ways=3,
         ),
         Registered(
