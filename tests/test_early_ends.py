@@ -30,19 +30,19 @@ SCHEMA = Schema.coded(dict(zip(DOMAIN.attributes, DOMAIN.shape, strict=True)), n
 
 # Where a run can end, in order, and whether private rows were looked at and something was answered by then.
 STAGES = {
-    "priory.mechanisms.fit.recipe_of": (False, False),
+    "priory.app.fit.recipe_of": (False, False),
     "priory.release.partial.check_place": (False, False),
     "priory.release.partial.RecordFile.create": (False, False),
     "priory.release.partial.RecordFile.make_room": (False, False),
-    "priory.mechanisms.fit.open_source": (False, False),
+    "priory.app.fit.open_source": (False, False),
     "priory.release.partial.Recorder.begin": (False, False),
     "priory.release.partial.Recorder.make_room": (False, False),
     "priory.privacy.ledger.Reservation.charge": (False, False),
     "priory.privacy.truths.Truths.of": (True, False),
     "priory.privacy.curator.Curator._noisy": (True, False),
-    "priory.mechanisms.fitted.estimate": (True, True),
+    "priory.mechanisms.steps.fitted.estimate": (True, True),
     "priory.privacy.curator.Curator.choose": (True, True),
-    "priory.mechanisms.fitted.Fitted.released": (True, True),
+    "priory.mechanisms.steps.fitted.Fitted.released": (True, True),
     "priory.privacy.ledger.Ledger.close": (True, True),
     "priory.release.release.Release.with_estimate": (True, True),
     "priory.release.release.Release.save": (True, True),

@@ -115,9 +115,7 @@ def test_a_source_is_taken_as_it_is(source: Source) -> None:
     assert open_source(source, SCHEMA) is source
 
 
-def test_too_many_cells_are_refused_before_anything_is_counted(
-    source: Source, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_too_many_cells_are_refused_before_anything_is_counted(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("priory.data.source.MOST_CELLS", 5)
     with pytest.raises(SizeError, match="at most 5"):
         source.count([("age", "colour")])
