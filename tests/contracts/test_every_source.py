@@ -40,17 +40,17 @@ def written(folder: Path) -> Path:
     return path
 
 
-def of_arrow(folder: Path) -> Source:
+def of_arrow(_: Path) -> Source:
     arrow = pytest.importorskip("pyarrow")
     return open_source(arrow.table(columns()), SCHEMA)
 
 
-def of_pandas(folder: Path) -> Source:
+def of_pandas(_: Path) -> Source:
     pandas = pytest.importorskip("pandas")
     return open_source(pandas.DataFrame(columns()), SCHEMA)
 
 
-def of_polars(folder: Path) -> Source:
+def of_polars(_: Path) -> Source:
     polars = pytest.importorskip("polars")
     return open_source(polars.DataFrame(columns()), SCHEMA)
 
