@@ -1,6 +1,6 @@
 """Bases: what is special to one of them; their common contract is in contracts/test_every_base.py."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pytest
@@ -51,6 +51,9 @@ def test_a_custom_base_cannot_be_written() -> None:
 
         def bind(self, cliques: Iterable[Clique]) -> Oracle:
             return Uniform(self.domain).bind(cliques)
+
+        def bytes_of(self, cliques: Sequence[Clique]) -> int:
+            return 0
 
         def tilt(self, potentials: Potentials) -> Tilted:
             return Uniform(self.domain).tilt(potentials)

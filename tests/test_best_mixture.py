@@ -119,9 +119,9 @@ def test_neighbours_replay(kind: str, tmp_path: Path) -> None:
     for pair in neighbours(12, SEED):
         rows = PublicRows(public_rows(kind, pair, tmp_path), SCHEMA.domain)
         is_replaced = pair.budget.relation is Relation.REPLACE_ONE and pair.budget.max_rows == 1
-        assert replay_pair(BestMixture(public=rows), pair, tmp_path) is None
+        assert replay_pair(BestMixture(public=rows), pair) is None
         if is_replaced:
-            assert replay_pair(BestMixture(public=rows, kind="exact"), pair, tmp_path) is None
+            assert replay_pair(BestMixture(public=rows, kind="exact"), pair) is None
 
 
 def test_the_release_tells_the_number_and_nothing_else() -> None:

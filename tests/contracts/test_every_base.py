@@ -186,3 +186,10 @@ def test_only_the_uniform_base_says_nothing(make: Callable[[Domain, np.random.Ge
     domain = Domain.of({"a": 3, "b": 4})
     base, joint = make(domain, np.random.default_rng(4))
     assert base.is_informative or np.allclose(joint, 1 / domain.size)
+
+
+@every_base
+def test_more_cliques_take_no_less_memory(make: Callable[[Domain, np.random.Generator], Made]) -> None:
+    domain = Domain.of({"a": 3, "b": 4, "c": 2})
+    base, _ = make(domain, np.random.default_rng(5))
+    assert 0 <= base.bytes_of([]) <= base.bytes_of([("a",)]) <= base.bytes_of([("a", "b"), ("b", "c")])

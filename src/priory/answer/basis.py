@@ -17,11 +17,8 @@ from priory.answer.intervals import (
 )
 from priory.answer.redraws import Redraws
 from priory.data.schema import Schema
-from priory.domain import Clique
 from priory.errors import SizeError
 from priory.factor import Array
-from priory.model.bases import Base, Product, PublicRows, Uniform
-from priory.model.engine.plan import plan
 from priory.model.model import Model
 from priory.privacy.measurement import Measurement
 from priory.queries.query import Query
@@ -131,7 +128,7 @@ class Redrawing:
 
     @cached_property
     def _bytes(self) -> int:
-        return memory_of(self.model)
+        return self.model.bytes_of()
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,17 +202,3 @@ def check_size(queries: Iterable[Query]) -> None:
             limit=MOST_CELLS,
             cliques=list(dict.fromkeys(query.clique for query in asked))[:4],
         )
-
-
-def memory_of(model: Model) -> int:
-    """The bytes that the oracle of a model needs, or the rows it stands on."""
-    base: Base = model
-    cliques: list[Clique] = []
-    while isinstance(base, Model):
-        cliques += base.cliques
-        base = base.base
-    if isinstance(base, PublicRows):
-        return int(base.codes.nbytes + base.shares.nbytes)
-    if isinstance(base, Uniform | Product):
-        return int(plan(model.domain, cliques, memory_in_bytes=2**62).memory_in_bytes)
-    return 0

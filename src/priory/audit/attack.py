@@ -1,5 +1,17 @@
-"""Attack: whole fits of each mechanism on a worst case, and how well they can be told apart."""
+"""Attack: whole fits of each mechanism on worst neighbours, told apart by the likelihood of the whole transcript.
 
+A mechanism runs on one table, and its transcript (noisy answers and picks) is forced on a run with the neighbour. That
+gives the truth behind each answer and each pick under both tables, and so the exact privacy loss of the transcript, the
+logarithm of its likelihood ratio: what the best attacker goes by. Losses of many runs bound ε from below twice:
+
+- by frequencies: how often the loss reaches a threshold on either side, at 99.9 % confidence [Clopper & Pearson 1934];
+- by likelihoods: δ(ε) is the mean of max(0, 1 − e^(ε − loss)), a number from 0 to 1, and so at least what Hoeffding's
+  inequality [Hoeffding 1963] leaves of the sample's mean at 99.9 % confidence; for δ = 0 it is the largest loss.
+
+The second trusts that what is drawn follows the law that it should: a wrong sampler shows in the tests of samplers.
+"""
+
+import contextlib
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -8,41 +20,33 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from priory.app.registry import MECHANISMS, Mechanism, Registered
-from priory.audit.findings import Effort, Finding
-from priory.audit.primitives import clopper_pearson
+from priory.app.registry import MECHANISMS, Mechanism
+from priory.audit.findings import END_PREFIX, Effort, Finding
+from priory.audit.laws import Array, log_chances, log_masses
+from priory.audit.primitives import CONFIDENCE, clopper_pearson
+from priory.audit.replay import recorded
+from priory.audit.tables import budget_of
 from priory.data.source import ROW_LIMIT
 from priory.domain import Clique, Domain
 from priory.factor import Factor
-from priory.mechanisms.dualquery.dualquery import DualQuery
-from priory.mechanisms.dualquery.game import answers, rounds_of
-from priory.mechanisms.steps.total import released_total
-from priory.privacy.accounting import epsilon_at
-from priory.privacy.budget import Budget
+from priory.privacy.budget import Budget, Currency
+from priory.privacy.choice import Choice
 from priory.privacy.curator import Curator
 from priory.privacy.ledger import Ledger
-from priory.privacy.measurement import Measurement
-from priory.privacy.noise import Integers, Laplace
-from priory.queries.workload import Workload
-from priory.release import Release
+from priory.privacy.noise import Integers, Noise
+from priory.privacy.randomness import KINDS, Asked, Replay
+from priory.queries.sensitivity import Relation
 
 # Events of about this probability may be missed by an (ε, δ) promise; the attack allows for it.
 DELTA = Fraction(1, 100)
-
-
-def end_to_end(effort: Effort) -> Iterator[Finding]:
-    """Attack whole fits of each mechanism on a two-column worst case: a lone row that is there or not."""
-    for entry in MECHANISMS.values():
-        budgets = [Budget.zcdp(Fraction(1, 2)), *([Budget.pure(1)] if entry.is_pure else [])]
-        for budget in budgets:
-            found, claim = attacked(entry, budget, effort.fits)
-            letter = "pure" if budget.is_pure else "zCDP"
-            yield Finding(
-                f"end to end: {entry.name}, {letter}, {effort.fits:,} fits a side",
-                f"ε ≥ {found:.3f}",
-                f"≤ {claim:.3f}",
-                found <= claim,
-            )
+AMOUNTS = {"pure": "1", "zcdp": "1/2", "gaussian": "1"}
+DOMAIN = Domain.of({"a": 2, "b": 2})
+# One fit in so many is spent on each pair of neighbours, to find the worst of them.
+PILOT = 100
+# Values of ε that are tried, in parts of the claim, and up to which multiple of it.
+GRID, REACH = 40, 1.5
+# Losses are sums of floats.
+ROUNDING = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,71 +69,189 @@ class Codes:
         return Factor(domain, np.bincount(cells, minlength=domain.size).reshape(domain.shape))
 
 
-def attacked(entry: Registered, budget: Budget, fits: int) -> tuple[float, float]:
-    """A lower bound on what a mechanism really spends, as ε at δ, and what it claims."""
-    domain = Domain.of({"a": 2, "b": 2})
-    without = np.array([[0, 0]] * 5, dtype=np.int64)
-    with_row = np.concatenate([without, [[1, 1]]])
-    sources = [Codes(domain, rows) for rows in (with_row, without)]
-    recipe = entry.build(domain)
-    evidence = [
-        np.array([_evidence(recipe, _fitted(recipe, budget, source), sources) for _ in range(fits)])
-        for source in sources
+@dataclass(frozen=True, eq=False)
+class Loss:
+    """The exact privacy loss of one run.
+
+    Attributes:
+        value: log P(transcript | the table it was run on) − log P(transcript | the neighbour).
+        picks: how many of its answers were picks.
+    """
+
+    value: float
+    picks: int
+
+
+def attacked(name: str, effort: Effort) -> Iterator[Finding]:
+    """Attack whole fits of a mechanism in every currency that it can spend."""
+    entry = MECHANISMS[name]
+    for currency in Currency:
+        if currency is not Currency.PURE or entry.is_pure:
+            yield _attacked(name, entry.build(DOMAIN), currency, effort)
+
+
+def _attacked(name: str, mechanism: Mechanism, currency: Currency, effort: Effort) -> Finding:
+    budget, sources = worst_pair(mechanism, currency, max(1, effort.fits // PILOT))
+    both = [
+        [loss_of(mechanism, budget, here, there) for _ in range(effort.fits)]
+        for here, there in (sources, sources[::-1])
     ]
+    one, other = (np.array([loss.value for loss in losses]) for losses in both)
     delta = Fraction(0) if budget.is_pure else DELTA
-    claim = float(budget.amount if budget.is_pure else epsilon_at(budget.amount, delta))
-    return _best_bound(evidence[0], evidence[1], float(delta)), claim
-
-
-def _fitted(recipe: Mechanism, budget: Budget, source: Codes) -> Release:
-    with Ledger.in_memory(budget).reserve(budget, "audit") as reservation:
-        return recipe.run(Curator(reservation, source), budget)
-
-
-def _evidence(recipe: Mechanism, release: Release, sources: Sequence[Codes]) -> float:
-    """The log-likelihood ratio of the two tables, given the measurements and what DualQuery sampled."""
-    measured = sum(
-        _likelihood(m, *(m.query(s.count([m.query.clique])[0].values) for s in sources)) for m in release.measurements
+    claim = claimed(budget, delta)
+    by_frequency = max(frequency_bound(one, -other, float(delta)), frequency_bound(other, -one, float(delta)))
+    by_likelihood = max(likelihood_bound(losses, float(delta), claim) for losses in (one, other))
+    least = 0.0 if any(loss.picks for losses in both for loss in losses) else effort.least_loss * claim
+    bound = max(by_frequency, by_likelihood)
+    return Finding(
+        f"{END_PREFIX}{name}, {currency.value}, {effort.fits:,} fits a side",
+        f"ε ≥ {by_likelihood:.3f} by likelihoods, ≥ {by_frequency:.3f} by frequencies, "
+        f"largest loss {max(one.max(), other.max()):.3f}",
+        f"{least:.3f} … {claim:.3f}",
+        least <= bound <= claim + ROUNDING,
     )
-    if not isinstance(recipe, DualQuery):
-        return measured
-    one, other = (_sampled(recipe.workload, release, source) for source in sources)
-    return measured + one - other
 
 
-def _sampled(workload: Workload, release: Release, source: Codes) -> float:
-    """The log-likelihood of DualQuery's samples: chances are as exp(sharpness·payoff), complements after the others."""
-    total = released_total(release.measurements)
-    truth = np.concatenate([query(source.count([query.clique])[0].values).ravel() for query in workload])
-    starts = np.cumsum([0, *(query.rows for query in workload)])
-    first, *game = rounds_of(release)
-    played, row, found = np.zeros(workload.rows), first.row, 0.0
-    for t, held in enumerate(game, start=1):
-        played += np.concatenate([np.ravel(answers(query, row, source.domain)) for query in workload])
-        plain = total * played - t * truth
-        payoffs = held.sharpness * np.concatenate([plain, -plain - t * (len(source.rows) - total)])
-        places = [starts[p.query] + (p.cell or 0) + p.is_complement * workload.rows for p in held.picks]
-        found += float(payoffs[places].sum()) - len(places) * float(np.logaddexp.reduce(payoffs))
-        row = held.row
-    return found
+def claimed(budget: Budget, delta: Fraction) -> float:
+    """The ε that a budget promises at `delta`."""
+    return float(budget.amount if budget.is_pure else budget.epsilon_at(delta))
 
 
-def _likelihood(measurement: Measurement, one: Integers, other: Integers) -> float:
-    y, noise = measurement.values, measurement.noise
-    scale = 1.0 if noise is None else float(noise.scale)
-    if isinstance(noise, Laplace):
-        return float((np.abs(y - other) - np.abs(y - one)).sum()) / scale
-    return float(((y - other) ** 2 - (y - one) ** 2).sum()) / (2 * scale**2)
+def worst_pair(mechanism: Mechanism, currency: Currency, fits: int) -> tuple[Budget, tuple[Codes, Codes]]:
+    """The pair of neighbours on which a few fits lose most, of tables so small that one row is much."""
+
+    def mean_loss(pair: tuple[Budget, tuple[Codes, Codes]]) -> float:
+        budget, (one, other) = pair
+        return sum(loss_of(mechanism, budget, one, other).value for _ in range(fits))
+
+    return max(_pairs(currency), key=mean_loss)
 
 
-def _best_bound(high: NDArray[np.float64], low: NDArray[np.float64], delta: float) -> float:
-    """The threshold is found on one half of the fits and judged on the other."""
-    half = len(high) // 2
-    thresholds = np.quantile(np.concatenate([high[:half], low[:half]]), np.linspace(0.05, 0.95, 19))
-    best = max(thresholds, key=lambda t: _log_ratio((high[:half] >= t).mean(), (low[:half] >= t).mean(), delta))
-    p, q = clopper_pearson(high[half:] >= best, low[half:] >= best)
-    return max(0.0, _log_ratio(p, q, delta))
+def _pairs(currency: Currency) -> Iterator[tuple[Budget, tuple[Codes, Codes]]]:
+    add, replace = (budget_of(currency, AMOUNTS[currency.value], relation, 1) for relation in Relation)
+    for base in ([], [[0, 0]], [[0, 0]] * 5, [[0, 0]] * 30, [[0, 0], [1, 1]] * 8):
+        yield add, (_codes([*base, [1, 1]]), _codes(base))
+        yield add, (_codes([*base, [0, 0]]), _codes(base))
+        yield replace, (_codes([*base, [1, 1]]), _codes([*base, [0, 0]]))
 
 
-def _log_ratio(p: float, q: float, delta: float) -> float:
+def _codes(rows: Sequence[Sequence[int]]) -> Codes:
+    return Codes(DOMAIN, np.array(rows, dtype=np.int64).reshape(-1, len(DOMAIN)))
+
+
+def loss_of(mechanism: Mechanism, budget: Budget, one: Codes, other: Codes) -> Loss:
+    """Run on `one` and work out how much likelier the transcript is there than on `other`."""
+    asked = recorded(mechanism, budget, one, Replay()).asked
+    forced = Forced(asked)
+    with Ledger.in_memory(budget).reserve(budget, "audit") as reservation, contextlib.suppress(_Enough):
+        mechanism.run(Curator(reservation, other, randomness=forced), budget)
+    if len(forced.truths) != len(asked):
+        raise AssertionError("the run on the neighbour took another path")
+    chances: dict[tuple[Choice, bytes], Array] = {}
+    value = sum(_log_ratio(a, truth, chances) for a, truth in zip(asked, forced.truths, strict=True))
+    return Loss(value, sum(isinstance(a.request, Choice) for a in asked))
+
+
+class _Enough(Exception):
+    """The last truth is known: what a mechanism makes of it is not needed."""
+
+
+class Forced:
+    """Randomness that returns what was answered in another run and keeps the truths of this one.
+
+    Attributes:
+        truths: the true answers or scores behind each answer.
+    """
+
+    name = "forced"
+    kinds = KINDS
+
+    def __init__(self, asked: Sequence[Asked]) -> None:
+        self.truths: list[Integers] = []
+        self._asked = asked
+
+    def noisy(self, values: Integers, noise: Noise) -> Integers:
+        """The noisy answer of the other run."""
+        result = self._next(values, noise)
+        if isinstance(result, int) or result.shape != values.shape:
+            raise AssertionError("another kind of answer is asked for here")
+        return result
+
+    def picks(self, scores: Integers, choice: Choice, draws: int) -> list[int]:
+        """The picks of the other run."""
+        results = [self._next(scores, choice) for _ in range(draws)]
+        return [int(result) for result in results]
+
+    def _next(self, truth: Integers, request: Noise | Choice) -> Integers | int:
+        asked = self._asked[len(self.truths)]
+        if asked.request != request or asked.truth.shape != truth.shape:
+            raise AssertionError("another request is made here")
+        self.truths.append(truth.copy())
+        if len(self.truths) == len(self._asked):
+            raise _Enough
+        return asked.result
+
+
+def _log_ratio(asked: Asked, other: Integers, chances: dict[tuple[Choice, bytes], Array]) -> float:
+    """log P(result | this table) − log P(result | the other one)."""
+    request, result = asked.request, asked.result
+    if np.array_equal(asked.truth, other):
+        return 0.0
+    if isinstance(request, Choice):
+        here, there = (_chances(request, scores, chances)[result] for scores in (asked.truth, other))
+        return float(here - there)
+    here, there = (log_masses(request, result - request.on_lattice(truth)) for truth in (asked.truth, other))
+    return float((here - there).sum())
+
+
+def _chances(choice: Choice, scores: Integers, known: dict[tuple[Choice, bytes], Array]) -> Array:
+    """The same scores are often picked from many times."""
+    key = (choice, scores.tobytes())
+    if key not in known:
+        known[key] = log_chances(choice, scores)
+    return known[key]
+
+
+def likelihood_bound(losses: Array, delta: float, claim: float) -> float:
+    """A lower bound on ε at `delta`, from losses of runs on one of the tables."""
+    if delta == 0:
+        return float(max(losses.max(), 0.0))
+    grid = np.linspace(0, REACH * claim, round(GRID * REACH) + 1)
+    means = [np.maximum(0.0, -np.expm1(epsilon - losses)).mean() for epsilon in grid]
+    # One bound for each value that is tried, so each may fail so much more rarely.
+    level = math.log(len(grid) / (1 - CONFIDENCE))
+    proven = [epsilon for epsilon, mean in zip(grid, means, strict=True) if _least(mean, level / len(losses)) > delta]
+    return float(max(proven, default=0.0))
+
+
+def _least(mean: float, level: float) -> float:
+    """The smallest m with KL(mean, m) ≤ level: the mean of numbers from 0 to 1 is at least this, but for e^(−n·level).
+
+    This is Hoeffding's inequality as it stands before the relative entropy is bounded by a square.
+    """
+    low, high = 0.0, mean
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _divergence(mean, middle) > level else (low, middle)
+    return low
+
+
+def _divergence(p: float, q: float) -> float:
+    """KL of a coin with chance p from one with chance q ≤ p."""
+    if q == 0:
+        return 0.0 if p == 0 else math.inf
+    rest = (1 - p) * math.log((1 - p) / (1 - q)) if p < 1 else 0.0
+    return p * math.log(p / q) + rest
+
+
+def frequency_bound(high: Array, low: Array, delta: float) -> float:
+    """The same from how often the loss reaches a threshold, which is found on a quarter of the runs."""
+    quarter = len(high) // 4
+    thresholds = np.quantile(np.concatenate([high[:quarter], low[:quarter]]), np.linspace(0.05, 0.95, 37)) - ROUNDING
+    best = max(thresholds, key=lambda t: _bound(high[:quarter] >= t, low[:quarter] >= t, delta))
+    return max(0.0, _bound(high[quarter:] >= best, low[quarter:] >= best, delta))
+
+
+def _bound(high: NDArray[np.bool_], low: NDArray[np.bool_], delta: float) -> float:
+    p, q = clopper_pearson(high, low)
     return math.log((p - delta) / q) if p > delta and q > 0 else -math.inf

@@ -1,30 +1,44 @@
-"""Battery: every test of the audit, in order."""
+"""Battery: every test of the audit, in order, in two processes."""
 
-from collections.abc import Iterator
+import contextlib
+import multiprocessing
+import os
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import replace
+from functools import partial
 
+from priory.app.registry import MECHANISMS
 from priory.audit.accountant import accountant
-from priory.audit.attack import end_to_end
+from priory.audit.attack import attacked
+from priory.audit.bugs import BUGS, caught
 from priory.audit.canaries import canaries
-from priory.audit.findings import QUICK, WHOLE, Finding, Test
+from priory.audit.findings import QUICK, WHOLE, Effort, Finding, Test
 from priory.audit.killed_fits import killed_fits
 from priory.audit.kills import killed_ledgers
 from priory.audit.numbers import bad_numbers
-from priory.audit.primitives import planted_bugs, primitives
+from priory.audit.prices import prices
+from priory.audit.primitives import primitives
 from priory.audit.public import public_data
-from priory.audit.replay import planted_mechanisms, replayed
+from priory.audit.replay import replayed
 from priory.audit.samplers import exactness, forks, planted_bias, selection_law, support
+from priory.audit.settings import SETTINGS, replayed_setting
 
+# Tests of one thing each, so that two processes have as much to do as each other and an error stops only one.
 TESTS: tuple[Test, ...] = (
     exactness,
     planted_bias,
     selection_law,
     support,
+    prices,
     primitives,
-    planted_bugs,
-    replayed,
-    public_data,
-    planted_mechanisms,
-    end_to_end,
+    *(partial(replayed, name) for name in MECHANISMS),
+    *(partial(public_data, name) for name, entry in MECHANISMS.items() if entry.with_public is not None),
+    *(partial(replayed_setting, name) for name in SETTINGS),
+    *(partial(caught, name) for name in BUGS),
+    *(partial(attacked, name) for name in MECHANISMS),
     canaries,
     killed_ledgers,
     killed_fits,
@@ -32,9 +46,86 @@ TESTS: tuple[Test, ...] = (
     forks,
     bad_numbers,
 )
+PROCESSES = 2
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
-def run_battery(*, quick: bool = False) -> Iterator[Finding]:
-    """Every finding, as it comes; `quick` takes a minute or two instead of most of an hour."""
-    for test in TESTS:
-        yield from test(QUICK if quick else WHOLE)
+def run_battery(*, quick: bool = False, processes: int = PROCESSES) -> Iterator[Finding]:
+    """Every finding, in order, as it comes; `quick` takes about a minute instead of most of an hour."""
+    effort = QUICK if quick else WHOLE
+    if min(processes, os.cpu_count() or 1) < 2:
+        for test in TESTS:
+            yield from findings_of(test, effort)
+        return
+    yield from _in_processes(TESTS, effort, processes)
+
+
+def name_of(test: Test) -> str:
+    """What a test is called."""
+    if isinstance(test, partial):
+        return f"{test.func.__name__}: {', '.join(map(str, test.args))}"
+    return test.__name__
+
+
+def findings_of(test: Test, effort: Effort) -> list[Finding]:
+    """What a test finds, with the seconds each took; an error is a finding that failed, and later tests go on."""
+    findings: list[Finding] = []
+    start = time.monotonic()
+    try:
+        for finding in test(effort):
+            now = time.monotonic()
+            findings.append(replace(finding, seconds=now - start))
+            start = now
+    except Exception as error:  # noqa: BLE001 - whatever it is, the rest of the battery is still to be run
+        findings.append(_failed(test, f"it raised {type(error).__name__}", time.monotonic() - start))
+    return findings
+
+
+def _failed(test: Test, figure: str, seconds: float = 0.0) -> Finding:
+    return Finding(name_of(test), figure, "no error", passed=False, seconds=seconds)
+
+
+@contextlib.contextmanager
+def _one_thread_each() -> Iterator[None]:
+    """Processes that start meanwhile use one thread for linear algebra: more would wait for each other."""
+    before = {name: os.environ.get(name) for name in THREADS}
+    os.environ.update(dict.fromkeys(THREADS, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name)
+            if value is not None:
+                os.environ[name] = value
+
+
+def _in_processes(tests: Sequence[Test], effort: Effort, processes: int) -> Iterator[Finding]:
+    """The same in several processes; where one dies, the next test is run alone and the others go on."""
+    while tests:
+        done = 0
+        with contextlib.suppress(BrokenProcessPool), _pool(processes) as pool:
+            futures = [pool.submit(findings_of, test, effort) for test in tests]
+            for findings in map(Future.result, futures):
+                yield from findings
+                done += 1
+        tests = tests[done:]
+        if tests:
+            yield from _alone(tests[0], effort)
+            tests = tests[1:]
+
+
+def _alone(test: Test, effort: Effort) -> list[Finding]:
+    """What a test finds in a process of its own: if that dies, the test is the cause."""
+    try:
+        with _pool(1) as pool:
+            return pool.submit(findings_of, test, effort).result()
+    except BrokenProcessPool:
+        return [_failed(test, "its process died")]
+
+
+@contextlib.contextmanager
+def _pool(processes: int) -> Iterator[ProcessPoolExecutor]:
+    # Not forked: the numerical libraries have threads, which a fork would stop in the middle.
+    context = multiprocessing.get_context("spawn")
+    with _one_thread_each(), ProcessPoolExecutor(processes, mp_context=context) as pool:
+        yield pool

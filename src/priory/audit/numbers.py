@@ -70,7 +70,8 @@ def _tables(categories: int) -> dict[str, Codes]:
 
 def _budgets(entry: Registered) -> list[Budget]:
     amounts = ("1/1000", "1000000")
-    return [Budget.zcdp(amount) for amount in amounts] + [Budget.pure(amount) for amount in amounts if entry.is_pure]
+    made = [Budget.zcdp, Budget.gaussian, *([Budget.pure] if entry.is_pure else [])]
+    return [make(amount) for make in made for amount in amounts]
 
 
 def _is_valid(entry: Registered, source: Codes, budget: Budget) -> bool:

@@ -13,8 +13,8 @@ from priory.queries.query import Query
 from priory.release import Release
 
 
-def _rows(curator: Curator) -> int:
-    """The number of rows, unpaid."""
+def exact_rows(curator: Curator) -> int:
+    """The true number of rows, unpaid: what no mechanism may know."""
     return int(curator._truths.of([Query.marginal(curator.domain, ())])[0])  # noqa: SLF001 - this is the bug
 
 
@@ -24,7 +24,7 @@ class Peeking:
 
     def run(self, curator: Curator, budget: Budget) -> Release:
         """Ask for more if there are many rows."""
-        many = _rows(curator) % 2
+        many = exact_rows(curator) % 2
         queries = [Query.marginal(curator.domain, name) for name in curator.domain.attributes[: 1 + many]]
         measured = curator.answer(queries, budget.split([1] * len(queries)))
         return Release(curator.domain, measured, curator.statement("peeking"))
@@ -37,7 +37,7 @@ class Raising:
     def run(self, curator: Curator, budget: Budget) -> Release:
         """Raise on an empty cell."""
         query = Query.marginal(curator.domain, "colour")
-        if _rows(curator) % 2:
+        if exact_rows(curator) % 2:
             raise ValueError
         return Release(curator.domain, curator.answer([query], [budget]), curator.statement("raising"))
 
@@ -80,7 +80,7 @@ class Telling:
     def run(self, curator: Curator, budget: Budget) -> Release:
         """Put the number of rows beside the noisy answers."""
         measured = curator.answer([Query.marginal(curator.domain, "colour")], [budget])
-        rows = str(_rows(curator))
+        rows = str(exact_rows(curator))
         release = Release(curator.domain, measured, curator.statement("telling"))
         return release.with_section("notes", {"rows.txt": rows.encode()})
 

@@ -1,4 +1,4 @@
-"""Primitives: attack each of them with its worst neighbours, and see that planted bugs are caught.
+"""Primitives: attack each of them with its worst neighbours.
 
 An attacker guesses which of two neighbouring tables an output came from. The guess is right and wrong with certain
 frequencies, and no ε-private release allows frequencies p and q with p > e^ε·q. Lower bounds on p and upper bounds on q
@@ -15,16 +15,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priory.audit.findings import Effort, Finding
+from priory.audit.tables import budget_of
 from priory.data.source import ROW_LIMIT
 from priory.domain import Clique, Domain
 from priory.factor import Factor
-from priory.privacy.budget import Budget
+from priory.privacy.budget import Budget, Currency
 from priory.privacy.choice import Choice, NoisyMax, PermuteAndFlip
 from priory.privacy.curator import Curator
 from priory.privacy.ledger import Ledger
-from priory.privacy.noise import Gaussian, Integers, Laplace, Noise
+from priory.privacy.noise import Integers, Noise
 from priory.privacy.randomness import KINDS
 from priory.queries.query import Query
+from priory.queries.sensitivity import Relation
 
 CONFIDENCE = 0.999
 CANDIDATES = 20
@@ -77,32 +79,14 @@ class Repeated:
 
 def primitives(effort: Effort) -> Iterator[Finding]:
     """Laplace, Gaussian and selection as they are: below the claim, and not far below."""
-    for budget in (Budget.pure(1, relation="replace-one"), Budget.zcdp(Fraction(1, 2), relation="replace-one")):
+    names = {Currency.PURE: "Laplace, ε", Currency.ZCDP: "Gaussian, μ", Currency.GAUSSIAN: "rounded Gaussian, μ"}
+    for currency, name in names.items():
+        budget = budget_of(currency, "1/2" if currency is Currency.ZCDP else "1", Relation.REPLACE_ONE, 1)
         found = audited_noise(budget, effort.trials)
-        claim = _claim(budget)
-        name = "Laplace, ε" if budget.is_pure else "Gaussian, μ"
-        yield _finding(f"primitive audit: {name}, {effort.trials:,} trials a side", found, claim, effort)
+        yield _finding(f"primitive audit: {name}, {effort.trials:,} trials a side", found, claim_of(budget), effort)
     for choice in (NoisyMax(Fraction(2)), PermuteAndFlip(Fraction(2))):
         found = audited_choice(choice, effort.picks)
         yield _finding(f"primitive audit: {choice.kind}, ε, {effort.picks:,} trials a side", found, 1.0, effort)
-
-
-def planted_bugs(effort: Effort) -> Iterator[Finding]:
-    """The same audits on broken primitives; each must come out above the claim."""
-    pure, zcdp = Budget.pure(1, relation="replace-one"), Budget.zcdp(Fraction(1, 2), relation="replace-one")
-    bugs: list[tuple[str, Budget, Callable[[Noise], Noise]]] = [
-        ("sensitivity of half the truth, Laplace", pure, lambda noise: Laplace(noise.scale / 2)),
-        ("sensitivity of half the truth, Gaussian", zcdp, lambda noise: Gaussian(noise.scale / 2)),
-        ("noise × 0.9, Laplace", pure, lambda noise: Laplace(Fraction(float(noise.scale) * 0.9))),
-        ("noise × 0.9, Gaussian", zcdp, lambda noise: Gaussian(Fraction(float(noise.scale) * 0.9))),
-        ("σ / 1.2", zcdp, lambda noise: Gaussian(Fraction(float(noise.scale) / 1.2))),
-    ]
-    for name, budget, change in bugs:
-        yield _caught(name, audited_noise(budget, effort.trials, change), _claim(budget))
-    for budget in (pure, zcdp):
-        found = audited_noise(budget, effort.trials, answers=2)
-        yield _caught(f"a forgotten charge, {'Laplace' if budget.is_pure else 'Gaussian'}", found, _claim(budget))
-    yield _caught("permute-and-flip at half its scale", audited_choice(PermuteAndFlip(Fraction(1)), effort.picks), 1.0)
 
 
 def audited_noise(
@@ -169,15 +153,14 @@ def clopper_pearson(high: NDArray[np.bool_], low: NDArray[np.bool_]) -> tuple[fl
     return p, q
 
 
-def _claim(budget: Budget) -> float:
-    """ε, or the μ of continuous Gaussian noise at the same ρ."""
-    return float(budget.amount) if budget.is_pure else math.sqrt(2 * budget.amount)
+def claim_of(budget: Budget) -> float:
+    """ε, or the μ of Gaussian noise at the same price."""
+    amount = float(budget.amount)
+    return {Currency.PURE: amount, Currency.ZCDP: math.sqrt(2 * amount), Currency.GAUSSIAN: math.sqrt(amount)}[
+        budget.currency
+    ]
 
 
 def _finding(test: str, found: float, claim: float, effort: Effort) -> Finding:
     least = effort.least_share * claim
     return Finding(test, f"≥ {found:.3f}", f"{least:.2f} … {claim:.2f}", least <= found <= claim)
-
-
-def _caught(name: str, found: float, claim: float) -> Finding:
-    return Finding(f"planted bug: {name}", f"≥ {found:.3f}", f"above the claim of {claim:.2f}", found > claim)

@@ -1,15 +1,15 @@
-"""Public: mechanisms that start from public rows, replayed upon every kind of them."""
+"""Public: mechanisms that start from public rows, replayed from every kind of them."""
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 
-from priory.app.registry import MECHANISMS, Registered
+from priory.app.registry import MECHANISMS, Mechanism, Registered
 from priory.audit.findings import Effort, Finding
-from priory.audit.replay import SEED, replay_pair
-from priory.audit.tables import SCHEMA, NeighbouringTables, neighbours, write
+from priory.audit.replay import REPLAYED, SEED, pairs, replay_pair
+from priory.audit.tables import SCHEMA, NeighbouringTables, write
 from priory.data.files import read_public_file
 from priory.model.bases import PublicRows
 from priory.privacy.noise import Integers
@@ -17,27 +17,27 @@ from priory.privacy.noise import Integers
 KINDS = ("larger", "smaller", "identical", "disjoint")
 
 
-def public_data(effort: Effort) -> Iterator[Finding]:
-    """Replay upon public rows that are many, few, the private ones themselves, and none of the private ones."""
-    for entry in MECHANISMS.values():
-        for kind in KINDS if entry.with_public is not None else ():
-            complaint = next(complaints_from_public(entry, kind, max(effort.neighbours // len(KINDS), 1)), None)
-            yield Finding(
-                f"replay: {entry.name}, public data {kind}",
-                complaint or "same requests, differences paid for",
-                "no complaint",
-                complaint is None,
-            )
+def public_data(name: str, effort: Effort) -> Iterator[Finding]:
+    """Replay from public rows that are many, few, the private ones themselves, and none of the private ones."""
+    entry = MECHANISMS[name]
+    for kind in KINDS if entry.with_public is not None else ():
+        complaint = next(complaints_from_public(entry, kind, effort.public), None)
+        yield Finding(
+            f"replay: {name}, public data {kind}", complaint or REPLAYED, "no complaint", passed=complaint is None
+        )
 
 
 def complaints_from_public(entry: Registered, kind: str, count: int) -> Iterator[str]:
-    """What is wrong with a mechanism upon one kind of public rows, in public words."""
-    if entry.with_public is None:
-        return
+    """What is wrong with a mechanism from one kind of public rows, in public words."""
+    return iter(()) if entry.with_public is None else complaints_from(entry.with_public, kind, count)
+
+
+def complaints_from(build: Callable[[PublicRows], Mechanism], kind: str, count: int) -> Iterator[str]:
+    """The same of any mechanism that can be built from public rows."""
     with tempfile.TemporaryDirectory() as name:
-        for pair in neighbours(count, SEED):
+        for pair in pairs(count):
             rows = PublicRows(public_rows(kind, pair, Path(name)), SCHEMA.domain)
-            complaint = replay_pair(entry.with_public(rows), pair, Path(name))
+            complaint = replay_pair(build(rows), pair)
             if complaint:
                 yield f"{complaint} ({pair.name}, public data {kind})"
 

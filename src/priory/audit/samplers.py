@@ -59,7 +59,10 @@ def planted_bias(effort: Effort) -> Iterator[Finding]:
     draws = law.draws_to_find(bias, power=1 - LEAST_P)
     p = law.p_value(_tally(Biased(bias), noise, draws, law))
     yield Finding(
-        f"planted: {bias:.1e} of the probability of 0 moved to 1, {draws:,} draws", f"p {p:.1e}", "caught", p < LEAST_P
+        f"planted bug: {bias:.1e} of the probability of 0 moved to 1, {draws:,} draws",
+        f"p {p:.1e}",
+        "caught",
+        p < LEAST_P,
     )
 
 

@@ -1,11 +1,16 @@
 """Audit: the verb that tests the privacy claims."""
 
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from priory.cli.output import AsJson, say, write, write_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from priory.audit.findings import Finding
 
 NOT_PASSED = 1
 
@@ -29,10 +34,37 @@ def audit(
         sys.stdout.flush()
     failed = [finding for finding in findings if not finding.passed]
     if as_json:
-        write_json(
-            [{"test": f.test, "figure": f.figure, "limit": f.limit, "verdict": f.verdict} for f in findings],
-        )
+        write_json([_described(finding) for finding in findings])
     else:
+        for line in tables(findings):
+            write(line)
         write(f"{len(findings) - len(failed)} of {len(findings)} tests passed.")
     if failed:
         raise typer.Exit(NOT_PASSED)
+
+
+def _described(finding: "Finding") -> dict[str, object]:
+    return {
+        "test": finding.test,
+        "figure": finding.figure,
+        "limit": finding.limit,
+        "verdict": finding.verdict,
+        "seconds": round(finding.seconds, 2),
+    }
+
+
+def tables(findings: "Sequence[Finding]") -> "Iterator[str]":
+    """What caught each planted bug and after how long, and the bounds of each mechanism, as tables in Markdown."""
+    from priory.audit.findings import BUG_PREFIX, END_PREFIX
+
+    yield from ("", "| planted bug | caught by | seconds |", "|---|---|---|")
+    for bug in findings:
+        if bug.test.startswith(BUG_PREFIX):
+            caught_by = bug.figure if bug.passed else f"NOT CAUGHT: {bug.figure}"
+            yield f"| {bug.test.removeprefix(BUG_PREFIX)} | {caught_by} | {bug.seconds:.1f} |"
+    yield from ("", "| end to end | bounds | claim | seconds |", "|---|---|---|---|")
+    for attack in findings:
+        if attack.test.startswith(END_PREFIX):
+            name = attack.test.removeprefix(END_PREFIX)
+            yield f"| {name} | {attack.figure} | {attack.limit} | {attack.seconds:.0f} |"
+    yield ""

@@ -1,6 +1,5 @@
 """Estimator: the verb `estimate`, from measurements to a model with its diagnostics."""
 
-import math
 import warnings
 from collections.abc import Iterable, Sequence
 from typing import Literal
@@ -65,7 +64,8 @@ def estimate(
     evidence = Evidence.of(domain, measurements)
     given = checked_total(total)
     if not measurements and isinstance(loss, str):
-        return Model(base, {}, given or _own_total(base), _unmoved())
+        unmoved = Diagnostics("none", "none", "There was nothing to fit: this is the base.")
+        return Model(base, {}, given or _own_total(base), unmoved)
     counted = total_of(evidence) if given is None else TotalEstimate.known(given)
     solver = solver or _default(stop, loss)
     setting = Setting(base, evidence, counted, loss, solver, Warm.of(warm, solver), signs_of(evidence))
@@ -84,18 +84,6 @@ def _default(stop: str, loss: str | Loss) -> Solver:
 
 def _own_total(base: Base) -> float:
     return base.total if isinstance(base, Model) else 1.0
-
-
-def _unmoved() -> Diagnostics:
-    return Diagnostics(
-        solver="none",
-        stop="none",
-        reason="There was nothing to fit: this is the base.",
-        has_converged=True,
-        path=(),
-        estimated_error=math.nan,
-        oracle_calls=0,
-    )
 
 
 def _notes(measurements: Sequence[Measurement]) -> tuple[str, ...]:

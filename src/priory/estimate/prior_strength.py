@@ -75,8 +75,6 @@ def _diagnostics(chosen: CoupledState, evidence: Evidence) -> Diagnostics:
         solver="Dual",
         stop=STOP,
         reason="The public rows weigh as much as the noisy answers bear them out.",
-        has_converged=True,
-        path=(),
         estimated_error=math.sqrt(max(chosen.error, 0.0) / evidence.size),
         oracle_calls=chosen.calls,
         schedule=(step,),

@@ -49,6 +49,10 @@ class Base(ABC):
     def tilt(self, potentials: Potentials) -> Tilted:
         """The tilted distribution, for projections, answers and rows. Potentials have been checked."""
 
+    @abstractmethod
+    def bytes_of(self, cliques: Sequence[Clique]) -> int:
+        """About how much memory its oracle takes, tilted on these cliques."""
+
     def oracle(self, potentials: Mapping[Any, Values]) -> tuple[float, dict[Clique, Factor]]:
         """log Z and the marginals on the cliques of `potentials`, each summing to 1.
 
@@ -109,6 +113,9 @@ class Uniform(Base):
         planned = plan(self._domain, cliques, memory_in_bytes=self.memory_in_bytes)
         layout = Layout(self._domain, cliques)
         return TorchContraction(layout, planned, device=self.device, precision=self.precision)
+
+    def bytes_of(self, cliques: Sequence[Clique]) -> int:
+        return plan(self._domain, cliques, memory_in_bytes=2**62).memory_in_bytes
 
     def tilt(self, potentials: Potentials) -> Tilted:
         return GraphTilted.of(_contraction(self._domain, tuple(potentials), self.memory_in_bytes), potentials)
@@ -188,6 +195,9 @@ class Product(Base):
         touched = {name for clique in cliques for name in clique}
         return Shifted(self._uniform, cliques, self._potentials(name for name in self.shares if name in touched), 0.0)
 
+    def bytes_of(self, cliques: Sequence[Clique]) -> int:
+        return self._uniform.bytes_of(cliques)
+
     def tilt(self, potentials: Potentials) -> Tilted:
         return self._uniform.tilt(merged(self._potentials(self.shares), potentials))
 
@@ -254,7 +264,10 @@ class PublicRows(Base):
     def bind(self, cliques: Iterable[Clique]) -> Oracle:
         return RowsOracle(Layout.of(self._domain, cliques), self.codes, np.log(self.shares))
 
-    def tilt(self, potentials: Potentials) -> Tilted:
+    def bytes_of(self, cliques: Sequence[Clique]) -> int:
+        return int(self.codes.nbytes + self.shares.nbytes)
+
+    def tilt(self, potentials: Potentials) -> RowsTilted:
         return RowsTilted.of(Layout.of(self._domain, potentials), self.codes, np.log(self.shares), potentials)
 
 
@@ -308,6 +321,9 @@ class Mixture(Base):
     def bind(self, cliques: Iterable[Clique]) -> Oracle:
         cliques = tuple(cliques)
         return MixedOracle(Layout.of(self.domain, cliques), self.weights, [base.bind(cliques) for base in self.bases])
+
+    def bytes_of(self, cliques: Sequence[Clique]) -> int:
+        return sum(base.bytes_of(cliques) for base in self.bases)
 
     def tilt(self, potentials: Potentials) -> Tilted:
         return MixedTilted.of(self.weights, [base.tilt(potentials) for base in self.bases])

@@ -77,10 +77,10 @@ class Diagnostics:
     solver: str
     stop: str
     reason: str
-    has_converged: bool
-    path: tuple[PathPoint, ...]
-    estimated_error: float
-    oracle_calls: int
+    has_converged: bool = True
+    path: tuple[PathPoint, ...] = ()
+    estimated_error: float = math.nan
+    oracle_calls: int = 0
     total_stddev: float = 0.0
     pace: float = 0.0
     notes: tuple[str, ...] = ()

@@ -78,6 +78,9 @@ class Model(Base):
     def bind(self, cliques: Iterable[Clique]) -> Oracle:
         return Shifted(self.base, tuple(cliques), self.potentials, self.log_z)
 
+    def bytes_of(self, cliques: Sequence[Clique] = ()) -> int:
+        return self.base.bytes_of((*self.cliques, *cliques))
+
     def tilt(self, potentials: Potentials) -> Tilted:
         return Renormalised(self.base.tilt(merged(self.potentials, potentials)), self.log_z)
 

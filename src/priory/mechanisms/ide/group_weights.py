@@ -14,7 +14,6 @@ from priory.factor import Array
 from priory.mechanisms.ide.hierarchy import Level
 from priory.model.bases import PublicRows
 from priory.model.model import Model
-from priory.model.rows import RowsTilted
 from priory.privacy.measurement import Measurement
 
 # So many groups decide the prior sample size of all of them.
@@ -81,5 +80,4 @@ def _positive(inverse: NDArray[np.intp], prior: Array, size: int) -> Array:
 
 
 def _tilted(base: PublicRows, model: Model) -> Array:
-    tilted = base.tilt(model.potentials)
-    return tilted.shares if isinstance(tilted, RowsTilted) else base.shares
+    return base.tilt(model.potentials).shares

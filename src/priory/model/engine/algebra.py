@@ -9,7 +9,7 @@ import numpy as np
 
 from priory.factor import Array
 from priory.model.engine.cores import pieces, together
-from priory.model.engine.program import COPY, DIV, MATMUL, MUL, NORM, PIECES, SUM, Step
+from priory.model.engine.program import COPY, DIV, MATMUL, MUL, NORM, PIECES, SUM, Instruction
 
 _DOUBLE = 8
 # Sums of exponentials above this have lost nothing; those below it are summed one by one, so many at a time.
@@ -102,7 +102,7 @@ class Support:
         np.minimum(out, 1.0, out=out)
 
 
-def carried_out(steps: Iterable[Step], buffer: Array, algebra: Algebra) -> float:
+def carried_out(steps: Iterable[Instruction], buffer: Array, algebra: Algebra) -> float:
     """Carry `steps` out in any algebra; returns the sum of the logarithms that were divided out."""
     logs = 0.0
     for step in steps:
@@ -129,13 +129,13 @@ def view(buffer: Array, start: int, shape: Sequence[int], strides: Sequence[int]
     )
 
 
-def bound(step: Step, buffer: Array) -> tuple[Any, ...]:
+def bound(step: Instruction, buffer: Array) -> tuple[Any, ...]:
     """A step with its operands as views of the buffer: the kind, what goes in, what comes out."""
     call = bound_by(step, partial(view, buffer))
     return (MATMUL, *in_blocks(*call[1:])) if step.kind == MATMUL else call
 
 
-def bound_by(step: Step, seen: Callable[[int, Sequence[int], Sequence[int]], Any]) -> tuple[Any, ...]:
+def bound_by(step: Instruction, seen: Callable[[int, Sequence[int], Sequence[int]], Any]) -> tuple[Any, ...]:
     """A step with its operands as `seen` shows them by start, shape and strides; of NORM the last is a number."""
     kind, shape = step.kind, step.shape
     if kind == MATMUL:

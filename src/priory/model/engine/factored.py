@@ -5,7 +5,8 @@ product of tables and of the query's matrices, whose entries may be negative. op
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -25,16 +26,33 @@ def summed_product(tables: Sequence[LabelledTable], keep: Axes, *, limit: int = 
     Raises:
         SizeError: a table on the way would have more than `limit` cells.
     """
-    from opt_einsum import contract, contract_path
-
     if not tables:
         return np.ones(())
-    sizes = {v: size for axes, array in tables for v, size in zip(axes, array.shape, strict=True)}
+    axes, arrays = zip(*tables, strict=True)
+    if len(tables) == 1:
+        # Most answers come from one table, and are not to wait for the parsing of an equation.
+        [own], [array] = axes, arrays
+        summed = array.sum(axis=tuple(i for i, v in enumerate(own) if v not in keep))
+        remaining = [v for v in own if v in keep]
+        return np.asarray(summed).transpose([remaining.index(v) for v in keep])
+    expression = _expression(axes, tuple(array.shape for array in arrays), keep, limit)
+    return np.asarray(expression(*arrays))
+
+
+@lru_cache(maxsize=512)
+def _expression(axes: tuple[Axes, ...], shapes: tuple[Axes, ...], keep: Axes, limit: int) -> Callable[..., Array]:
+    """The product and sum as a function of the tables; models of one structure, as redraws are, share it."""
+    from opt_einsum import contract_expression, contract_path, get_symbol
+
+    sizes = {v: size for own, shape in zip(axes, shapes, strict=True) for v, size in zip(own, shape, strict=True)}
     _check(math.prod(sizes[v] for v in keep), limit)
-    operands = [each for axes, array in tables for each in (array, axes)]
-    path, forecast = contract_path(*operands, keep, optimize="greedy")
+    symbols = {v: get_symbol(i) for i, v in enumerate(sizes)}
+    terms = ["".join(symbols[v] for v in own) for own in (*axes, keep)]
+    equation = f"{','.join(terms[:-1])}->{terms[-1]}"
+    path, forecast = contract_path(equation, *shapes, shapes=True, optimize="greedy")
     _check(int(forecast.largest_intermediate), limit)
-    return np.asarray(contract(*operands, keep, optimize=path))
+    expression: Callable[..., Array] = contract_expression(equation, *shapes, optimize=path)
+    return expression
 
 
 def _check(cells: int, limit: int) -> None:

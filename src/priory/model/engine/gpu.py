@@ -11,7 +11,7 @@ from priory.model.engine.algebra import bound_by
 from priory.model.engine.contract import Contraction
 from priory.model.engine.layout import Layout
 from priory.model.engine.plan import Plan
-from priory.model.engine.program import COPY, DIV, MUL, NORM, SUM, Program, Step, program
+from priory.model.engine.program import COPY, DIV, MUL, NORM, SUM, Instruction, Program, program
 
 Precision = Literal["float64", "float32"]
 # Entries of messages outside these bounds may have lost terms to underflow: such calls are done again on the CPU.
@@ -169,7 +169,7 @@ class _Tables:
         else:
             torch.bmm(call[1], call[2], out=call[3])
 
-    def _bound(self, step: Step) -> tuple[Any, ...]:
+    def _bound(self, step: Instruction) -> tuple[Any, ...]:
         call = bound_by(step, self._view)
         return (*call[:3], self.scales[step.b]) if step.kind == NORM else call
 

@@ -31,7 +31,7 @@ class Ref(NamedTuple):
     strides: Ints
 
 
-class Step(NamedTuple):
+class Instruction(NamedTuple):
     """One operation: out = a · b, out = Σ a, out = a, out = a / max(a), out = a / b, or a matrix product.
 
     `shape` is what is gone over; every operand has a stride for each of its axes, 0 where it is repeated or summed.
@@ -90,10 +90,10 @@ class Program:
     one: int
     raw: tuple[int, int]
     messages: Ints
-    before: tuple[Step, ...]
-    forward: tuple[Step, ...]
-    back: tuple[Step, ...]
-    after: tuple[Step, ...]
+    before: tuple[Instruction, ...]
+    forward: tuple[Instruction, ...]
+    back: tuple[Instruction, ...]
+    after: tuple[Instruction, ...]
     tables: tuple[Tables, ...]
     beliefs: tuple[Ref | None, ...]
     is_leaf: tuple[bool, ...]
@@ -126,8 +126,8 @@ class _Writer:
         self.layout = layout
         self.shape = plan.domain.shape
         self.end = layout.size + 1
-        self.forward: list[Step] = []
-        self.back: list[Step] = []
+        self.forward: list[Instruction] = []
+        self.back: list[Instruction] = []
         self.steps = self.forward
         axis = plan.domain.axis
         slots = [tuple(axis[name] for name in clique) for clique in layout.cliques]
@@ -175,14 +175,14 @@ class _Writer:
                 first[home] = slot
         return [first[i] for i in range(len(first))]
 
-    def _nested(self) -> tuple[tuple[Step, ...], tuple[Step, ...]]:
+    def _nested(self) -> tuple[tuple[Instruction, ...], tuple[Instruction, ...]]:
         """Steps that add nested potentials, small ones to each other first, and that read their marginals back."""
         inside: dict[int, list[_Node]] = {}
         for slot, home in zip(self.slots, self.plan.home, strict=True):
             if home >= 0 and slot is not self.leaf_slots[home]:
                 inside.setdefault(home, []).append(_Node(slot))
-        before: list[Step] = []
-        after: list[Step] = []
+        before: list[Instruction] = []
+        after: list[Instruction] = []
         for home, nodes in inside.items():
             whole = self.leaf_slots[home]
             self.steps = before
@@ -202,7 +202,7 @@ class _Writer:
         return written
 
     def _norm(self, out: Ref, raw: Ref, index: int) -> None:
-        self.steps.append(Step(NORM, (self.cells(raw.axes),), out.start, (1,), raw.start, (1,), index, (0,)))
+        self.steps.append(Instruction(NORM, (self.cells(raw.axes),), out.start, (1,), raw.start, (1,), index, (0,)))
 
     def scale(self, table: Ref) -> None:
         """Divide a table by its maximum, where the program is to be scaled."""
@@ -301,13 +301,13 @@ class _Writer:
 
     def matmul(self, sizes: tuple[int, int, int, int], out: int, a: tuple[int, Ints], b: tuple[int, Ints]) -> None:
         _, m, _, n = sizes
-        self.steps.append(Step(MATMUL, sizes, out, (m * n, n, 1), *a, *b))
+        self.steps.append(Instruction(MATMUL, sizes, out, (m * n, n, 1), *a, *b))
 
-    def _over(self, kind: int, over: Ref, out: Ref, a: Ref, b: Ref | None) -> Step:
+    def _over(self, kind: int, over: Ref, out: Ref, a: Ref, b: Ref | None) -> Instruction:
         shape = tuple([self.shape[v] for v in over.axes])
         strides = [_along(over.axes, ref) for ref in (out, a)] + [_along(over.axes, b) if b else (0,) * len(shape)]
         shape, out_strides, a_strides, b_strides = _coalesced(shape, *strides)
-        return Step(kind, shape, out.start, out_strides, a.start, a_strides, b.start if b else 0, b_strides)
+        return Instruction(kind, shape, out.start, out_strides, a.start, a_strides, b.start if b else 0, b_strides)
 
     def new(self, axes: Ints) -> Ref:
         ref = Ref(self.end, axes, self._strides(axes))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from priory.model.engine.algebra import bound, exponentiated, in_pieces, run
-from priory.model.engine.program import Program, Step
+from priory.model.engine.program import Instruction, Program
 from priory.model.engine.tape import COMPILER, Kernel, fits, written
 
 # Compiling takes about as long as this, even from numba's cache, so it starts when as much could have been saved.
@@ -66,7 +66,7 @@ class Runner:
             COMPILER.spent(_SECONDS_PER_STEP * len(self._steps[direction]), enough=_SECONDS_BEFORE_COMPILING)
 
 
-def _segments(steps: Sequence[Step], runner: Runner, kernel: Kernel) -> list[partial[None]]:
+def _segments(steps: Sequence[Instruction], runner: Runner, kernel: Kernel) -> list[partial[None]]:
     """Runs of small steps as tapes, the others as NumPy calls."""
     segments: list[partial[None]] = []
     waiting: list[Any] = []

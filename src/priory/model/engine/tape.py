@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priory.factor import Array
-from priory.model.engine.program import FUSED, MATMUL, MUL, SUM, Ints, Step
+from priory.model.engine.program import FUSED, MATMUL, MUL, SUM, Instruction, Ints
 
 Kernel = Callable[[NDArray[np.int64], Array, Array], None]
 
@@ -28,15 +28,15 @@ _AXES = 4
 _WIDTH = 5 + 4 * _AXES
 
 
-def fits(step: Step) -> bool:
+def fits(step: Instruction) -> bool:
     """Whether a step can go on a tape."""
     return step.kind != MATMUL and len(step.shape) <= _AXES and int(np.prod(step.shape, dtype=np.int64)) <= CELLS
 
 
-def written(steps: Sequence[Step]) -> NDArray[np.int64]:
+def written(steps: Sequence[Instruction]) -> NDArray[np.int64]:
     """Steps as rows of whole numbers: the kind, where out, a and b start, and size and strides of four axes."""
     rows: list[list[int]] = []
-    waiting: Step | None = None
+    waiting: Instruction | None = None
     for step in steps:
         both = _fused(waiting, step) if waiting is not None and step.kind == SUM and step.a == waiting.out else None
         if both is not None:
@@ -47,7 +47,7 @@ def written(steps: Sequence[Step]) -> NDArray[np.int64]:
     return np.array(rows, dtype=np.int64).reshape(len(rows), _WIDTH)
 
 
-def _row(step: Step) -> list[int]:
+def _row(step: Instruction) -> list[int]:
     missing = _AXES - len(step.shape)
     row = [step.kind, step.out, step.a, step.b, 0, *[1, 0, 0, 0] * missing]
     for axis in zip(step.shape, step.out_strides, step.a_strides, step.b_strides, strict=True):
@@ -55,10 +55,10 @@ def _row(step: Step) -> list[int]:
     return row
 
 
-def _fused(mul: Step, add: Step) -> Step | None:
+def _fused(mul: Instruction, add: Instruction) -> Instruction | None:
     """One pass over a table instead of two: a table is multiplied in place by b, and its sum goes to out."""
     axes = _fused_axes((mul.shape, mul.out_strides, mul.b_strides), (add.shape, add.a_strides, add.out_strides))
-    return None if axes is None else Step(FUSED, axes[0], add.out, axes[1], mul.a, axes[2], mul.b, axes[3])
+    return None if axes is None else Instruction(FUSED, axes[0], add.out, axes[1], mul.a, axes[2], mul.b, axes[3])
 
 
 @lru_cache(maxsize=4096)
