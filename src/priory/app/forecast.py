@@ -157,7 +157,7 @@ class _Repeated:
         return self.inner.row_limit
 
     def count(self, cliques: Sequence[Clique]) -> list[Factor]:
-        return [Factor(found.domain, found.values * self.times) for found in self.inner.count(cliques)]
+        return [Factor(counts.domain, counts.values * self.times) for counts in self.inner.count(cliques)]
 
 
 def _made_up(

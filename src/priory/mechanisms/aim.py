@@ -38,7 +38,7 @@ class AIM:
         public: rows to start from; without any, every cell alike.
         workload: the marginals that matter; see `default_workload` for the default.
         one_ways: how one-way marginals are measured.
-        rounds: for each attribute, over how many rounds the rest would be spread if each were worth it.
+        rounds: for each attribute, over how many rounds the rest is spread, if each moves the estimate.
         choosing: what part of a round's budget picks its marginal.
         model_cells: how many cells all tables of the model may have together when all is spent; less before.
         name: what the release calls it.

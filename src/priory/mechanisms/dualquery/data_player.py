@@ -1,4 +1,4 @@
-"""Data player: the record that is worth most, where queries that it satisfies have a reward or a price."""
+"""Data player: the record of the largest sum of rewards for the queries that it satisfies."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class Reward:
 
     Attributes:
         query: the query.
-        reward: what a record that satisfies it is worth; negative for one to be avoided.
+        reward: what a record gets for satisfying it; negative for one to be avoided.
     """
 
     query: Query
@@ -35,19 +35,19 @@ def best_record(
 ) -> NDArray[np.int64]:
     """A record with the largest sum of rewards.
 
-    Values of an attribute that no each tells apart are one class, so that tables are small however many values there
-    are; within a class the value is drawn by `rng`, which protects nobody. The search is exact by elimination, or by
-    branch and bound where a table would have more than `most_cells`.
+    Values of an attribute that no reward distinguishes are one class, so that tables are small however many values
+    there are; within a class the value is drawn by `rng`, which protects nobody. The search is exact by elimination, or
+    by branch and bound where a table would have more than `most_cells`.
     """
     classes = [_Classes.of(name, domain[name], rewards) for name in domain]
-    small = Domain(domain.attributes, tuple(found.count for found in classes))
-    held = [[classes[domain.axis[name]].holds(i) for name in each.query.clique] for i, each in enumerate(rewards)]
+    small = Domain(domain.attributes, tuple(each.count for each in classes))
+    satisfying = [[classes[domain.axis[name]].holds(i) for name in each.query.clique] for i, each in enumerate(rewards)]
     try:
-        row, _ = best_row(small, _summed(small, rewards, held), most_cells=most_cells)
+        row, _ = best_row(small, _summed(small, rewards, satisfying), most_cells=most_cells)
     except SizeError:
-        # A query of no attributes is worth the same for every record.
-        row = _branched(small, [t for t in rewards if t.query.clique], [along for along in held if along])
-    return np.array([found.member(int(k), rng) for found, k in zip(classes, row, strict=True)], dtype=np.int64)
+        # A query of no attributes gives every record the same.
+        row = _branched(small, [t for t in rewards if t.query.clique], [along for along in satisfying if along])
+    return np.array([each.member(int(k), rng) for each, k in zip(classes, row, strict=True)], dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,13 +92,13 @@ class _Classes:
         return int(rng.choice(np.flatnonzero(self.of_value == place)))
 
 
-Held = Sequence[Sequence[NDArray[np.bool_]]]
+Satisfying = Sequence[Sequence[NDArray[np.bool_]]]
 
 
-def _summed(domain: Domain, rewards: Sequence[Reward], held: Held) -> dict[Clique, Factor]:
+def _summed(domain: Domain, rewards: Sequence[Reward], satisfying: Satisfying) -> dict[Clique, Factor]:
     """The rewards of all rewards on each clique, as one table."""
     tables: dict[Clique, Array] = {}
-    for each, along in zip(rewards, held, strict=True):
+    for each, along in zip(rewards, satisfying, strict=True):
         own = np.array(each.reward)
         for inside in along:
             own = np.multiply.outer(own, inside)
@@ -107,11 +107,11 @@ def _summed(domain: Domain, rewards: Sequence[Reward], held: Held) -> dict[Cliqu
     return {clique: Factor(domain.project(clique), table) for clique, table in tables.items()}
 
 
-def _branched(domain: Domain, rewards: Sequence[Reward], held: Held) -> NDArray[np.int64]:
-    """By integer programming: x_ak says that attribute a has class k, z_i that each i is satisfied.
+def _branched(domain: Domain, rewards: Sequence[Reward], satisfying: Satisfying) -> NDArray[np.int64]:
+    """By integer programming: x_ak says that attribute a has class k, z_i that query i is satisfied.
 
-    z_i ≤ Σ_{k held} x_ak for each a binds where satisfying is rewarded, z_i ≥ Σ_a Σ_{k held} x_ak − (|C| − 1) where it
-    has a price; the other side is left to the objective.
+    With sums over the classes k that satisfy i, z_i ≤ Σ_k x_ak for each a binds where satisfying is rewarded, and
+    z_i ≥ Σ_a Σ_k x_ak − (|C| − 1) where it has a price; the other side is left to the objective.
     """
     from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import lil_array
@@ -121,7 +121,7 @@ def _branched(domain: Domain, rewards: Sequence[Reward], held: Held) -> NDArray[
     limits: list[tuple[dict[int, float], float, float]] = [
         (dict.fromkeys(range(starts[a], starts[a + 1]), 1.0), 1.0, 1.0) for a in range(len(domain))
     ]
-    for i, (each, along) in enumerate(zip(rewards, held, strict=True)):
+    for i, (each, along) in enumerate(zip(rewards, satisfying, strict=True)):
         places = [
             starts[domain.axis[name]] + np.flatnonzero(inside)
             for name, inside in zip(each.query.clique, along, strict=True)
@@ -135,13 +135,13 @@ def _branched(domain: Domain, rewards: Sequence[Reward], held: Held) -> NDArray[
     for row, (entries, _, _) in enumerate(limits):
         for column, value in entries.items():
             matrix[row, column] = value
-    found = milp(
+    solution = milp(
         -np.concatenate([np.zeros(choices), [each.reward for each in rewards]]),
         constraints=LinearConstraint(matrix.tocsr(), [low for _, low, _ in limits], [high for _, _, high in limits]),
         integrality=np.concatenate([np.ones(choices), np.zeros(len(rewards))]),
         bounds=Bounds(0, 1),
         options={"node_limit": NODES, "mip_rel_gap": GAP},
     )
-    if found.x is None:
+    if solution.x is None:
         return np.zeros(len(domain), dtype=np.int64)
-    return np.array([np.argmax(found.x[starts[a] : starts[a + 1]]) for a in range(len(domain))], dtype=np.int64)
+    return np.array([np.argmax(solution.x[starts[a] : starts[a + 1]]) for a in range(len(domain))], dtype=np.int64)

@@ -38,7 +38,7 @@ class DualQuery:
         samples: how many queries are sampled in a round.
         rounds: how many rounds; by default as many as the budget pays for.
         most_rounds: and at most so many; fewer for workloads of millions of answers, where they would take long.
-        seed: for the first samples and for values that no sampled query tells apart; it protects nobody.
+        seed: for the first samples and for values that no sampled query distinguishes; it protects nobody.
     """
 
     workload: Workload

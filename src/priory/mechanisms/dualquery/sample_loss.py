@@ -49,14 +49,14 @@ class SampleLoss:
     def near(self, counts: Array) -> "Near":
         """The loss near answers c, in counts."""
         linear, constant = self._sampled
-        found = Near(float(linear @ counts) - constant, linear.copy(), np.zeros(len(counts)))
+        near = Near(float(linear @ counts) - constant, linear.copy(), np.zeros(len(counts)))
         for stretch in self._stretches:
-            found = self._with_normalisers(found, stretch, counts)
-        return found
+            near = self._with_normalisers(near, stretch, counts)
+        return near
 
-    def _with_normalisers(self, found: "Near", stretch: "_Stretch", counts: Array) -> "Near":
+    def _with_normalisers(self, near: "Near", stretch: "_Stretch", counts: Array) -> "Near":
         """With Σ_t s·log Σ_q 2 cosh u_q over a stretch of rounds, whose derivatives are added in place."""
-        value, slope, curvature, sharpness = found.value, found.slope, found.curvature, stretch.sharpness
+        value, slope, curvature, sharpness = near.value, near.slope, near.curvature, stretch.sharpness
         u = sharpness * (self.total * stretch.played - stretch.first * counts)
         top = float(np.abs(u).max())
         more, less = np.exp(u - top), np.exp(-u - top)
@@ -108,15 +108,15 @@ class SampleLoss:
 
     def played(self) -> Array:
         """How many of all records satisfy each query."""
-        found = np.zeros(self.workload.rows)
+        counts = np.zeros(self.workload.rows)
         for played_round in self.game:
-            found[self._satisfied(played_round)] += 1
-        return found
+            counts[self._satisfied(played_round)] += 1
+        return counts
 
     def _satisfied(self, played_round: Round) -> NDArray[np.int64]:
         """The places of the queries that a round's record satisfies."""
-        found = [np.ravel(answers(query, played_round.row, self.domain)) for query in self.workload]
-        return np.flatnonzero(np.concatenate(found))
+        satisfied = [np.ravel(answers(query, played_round.row, self.domain)) for query in self.workload]
+        return np.flatnonzero(np.concatenate(satisfied))
 
     def _gradient(self, slope: Array) -> dict[Clique, Array]:
         gradient: dict[Clique, Array] = {}

@@ -70,8 +70,8 @@ def best_part(gram: Array, *, is_pure: bool) -> tuple[Part, float]:
         return Total(), float(gram[0, 0])
     if size > LARGEST_ATTRIBUTE or np.allclose(gram, np.diag(np.diagonal(gram))):
         return Identity(), identity
-    found, error = _optimised(gram.tobytes(), size, is_pure)
-    return (Matrix(found), error) if error < identity else (Identity(), identity)
+    matrix, error = _optimised(gram.tobytes(), size, is_pure)
+    return (Matrix(matrix), error) if error < identity else (Identity(), identity)
 
 
 @lru_cache(maxsize=256)
@@ -148,9 +148,9 @@ def union_strategy(workload: Workload, *, is_pure: bool, is_equal: bool = False)
     groups: dict[Clique, list[tuple[Query, float]]] = {}
     for query, weight in zip(workload.queries, workload.weights, strict=True):
         groups.setdefault(query.clique, []).append((query, weight))
-    found = [best_product([q for q, _ in g], [w for _, w in g], is_pure=is_pure) for g in groups.values()]
-    errors = [error for _, error in found]
+    products = [best_product([q for q, _ in g], [w for _, w in g], is_pure=is_pure) for g in groups.values()]
+    errors = [error for _, error in products]
     wanted = [1.0 if is_equal else error ** (1 / 3 if is_pure else 1 / 2) for error in errors]
     shares = [want / sum(wanted) for want in wanted]
     total = sum(error / share ** (2 if is_pure else 1) for error, share in zip(errors, shares, strict=True))
-    return Strategy(tuple(query for query, _ in found), tuple(shares), total)
+    return Strategy(tuple(query for query, _ in products), tuple(shares), total)

@@ -34,11 +34,11 @@ def marginals_strategy(workload: Workload, *, is_pure: bool) -> Strategy:
     shares = softmax(np.asarray(result.x))
     shares = np.where((shares < LEAST_SHARE) & (spectrum.asked == 0), 0.0, shares)
     shares /= shares.sum()
-    kept = np.flatnonzero(shares)
+    measured = np.flatnonzero(shares)
     domain = spectrum.domain
     return Strategy(
-        tuple(Query.marginal(domain, spectrum.cliques[i]) for i in kept),
-        tuple(float(shares[i]) for i in kept),
+        tuple(Query.marginal(domain, spectrum.cliques[i]) for i in measured),
+        tuple(float(shares[i]) for i in measured),
         spectrum.error(shares),
     )
 
@@ -101,7 +101,7 @@ class Spectrum:
     def log_error(self, logs: Array) -> tuple[float, Array]:
         """The logarithm of the error and its gradient, where shares are the softmax of `logs`."""
         shares = softmax(logs)
-        held = self.eigenvalues @ shares**self.power
-        value = float((self.wanted / held).sum())
-        in_shares = -self.power * shares ** (self.power - 1) * (self.eigenvalues.T @ (self.wanted / held**2))
+        precision = self.eigenvalues @ shares**self.power
+        value = float((self.wanted / precision).sum())
+        in_shares = -self.power * shares ** (self.power - 1) * (self.eigenvalues.T @ (self.wanted / precision**2))
         return math.log(value), shares * (in_shares - shares @ in_shares) / value

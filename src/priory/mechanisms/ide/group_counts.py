@@ -20,8 +20,8 @@ def expected_counts(public: PublicRows, level: Level) -> Array:
     parts = np.ones(len(level.groups))
     for place, name in enumerate(level.attributes):
         axis = public.domain.axis[name]
-        held = np.bincount(public.codes[:, axis], weights=public.shares, minlength=public.domain[name])
-        here = held[[group[place] for group in level.groups]]
+        shares = np.bincount(public.codes[:, axis], weights=public.shares, minlength=public.domain[name])
+        here = shares[[group[place] for group in level.groups]]
         if here.any():
             parts *= np.where(here > 0, here, here[here > 0].mean())
     return np.asarray(parts / parts.sum())
@@ -30,8 +30,8 @@ def expected_counts(public: PublicRows, level: Level) -> Array:
 def likely_counts(level: Level, measurement: Measurement, expected: Array) -> Array:
     """The mean of each group's count given its noisy one, where counts vary about what is expected as gamma variables.
 
-    How much they vary is told by all noisy counts together, beyond their noise. Where they vary less about an equal
-    count for all than about the expected ones, the equal count it is.
+    How much they vary is estimated from all noisy counts together, beyond their noise. Where they vary less about an
+    equal count for all than about the expected ones, the equal count it is.
     """
     noisy = level.counts(measurement)
     if len(noisy) < 3 or not measurement.variance > 0:
@@ -40,7 +40,7 @@ def likely_counts(level: Level, measurement: Measurement, expected: Array) -> Ar
     equal = np.full(len(noisy), 1 / len(noisy))
     spread, means = min(
         ((_spread(noisy, total * parts, measurement.variance), tuple(total * parts)) for parts in (expected, equal)),
-        key=lambda found: found[0],
+        key=lambda candidate: candidate[0],
     )
     return _posterior_means(noisy, measurement, np.array(means), spread) if spread > 0 else np.array(means)
 

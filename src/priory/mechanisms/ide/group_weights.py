@@ -18,7 +18,7 @@ from priory.privacy.measurement import Measurement
 
 # So many groups decide the prior sample size of all of them.
 ASKED = 40
-# No group's rows can be told apart better than this.
+# No group's marginals are trusted to less than a row.
 LEAST_STDDEV = 1.0
 
 Update = Callable[[Sequence[Sample]], list[Array]]

@@ -73,15 +73,15 @@ def levels(
     """The hierarchy whose levels add the attributes of `by` to those above, checked."""
     names = domain.checked(name for level in by for name in level)
     last = _groups(domain, names, groups)
-    found: list[Level] = []
+    hierarchy: list[Level] = []
     for depth, workload in enumerate(workloads):
         attributes = tuple(name for level in by[: depth + 1] for name in level)
         here = tuple(dict.fromkeys(group[: len(attributes)] for group in last))
-        above: dict[Group, int] = {group: i for i, group in enumerate(found[-1].groups if found else ((),))}
-        size = len(found[-1].attributes) if found else 0
+        above: dict[Group, int] = {group: i for i, group in enumerate(hierarchy[-1].groups if hierarchy else ((),))}
+        size = len(hierarchy[-1].attributes) if hierarchy else 0
         _check_workload(domain, names, workload)
-        found.append(Level(attributes, workload, tuple(above[group[:size]] for group in here), here))
-    return found
+        hierarchy.append(Level(attributes, workload, tuple(above[group[:size]] for group in here), here))
+    return hierarchy
 
 
 def drawn_rows(public: PublicRows, level: Level, weights: Sequence[Array], counts: Array, seed: int) -> Codes:
@@ -108,12 +108,12 @@ def _places(
     alike: dict[int, list[int]] = {}
     for place, weight in enumerate(weights):
         alike.setdefault(id(weight), []).append(place)
-    found = dict[int, NDArray[np.intp]]()
+    rows_of = dict[int, NDArray[np.intp]]()
     for places in alike.values():
         weight = weights[places[0]]
         drawn = herd.drawn(weight / weight.sum(), [int(counts[place]) for place in places], chance)
-        found.update(zip(places, drawn, strict=True))
-    return [found[place] for place in range(len(weights))]
+        rows_of.update(zip(places, drawn, strict=True))
+    return [rows_of[place] for place in range(len(weights))]
 
 
 def _slice(measurement: Measurement, group: dict[str, int], domain: Domain) -> Measurement:

@@ -11,9 +11,9 @@ from priory.privacy.measurement import Measurement
 from priory.queries.query import Query
 from priory.queries.sensitivity import entry_range
 
-# The mass is followed from the cells that change; before rounding errors of that can tell, all cells are added up.
+# The mass is followed from the cells that change; before rounding errors matter, all cells are added up.
 _HEAVY = 2.0
-# Where noise is many times the number of rows, a step can be longer than exponentials can tell.
+# Where noise is many times the number of rows, a step can be too long for exponentials.
 _FAR = 300.0
 
 

@@ -114,7 +114,7 @@ class PMWPub:
         return iterates
 
     def _informative(self, iterates: Iterates, budget: Budget, total: float) -> int:
-        """How many rounds still choose better than chance, as far as the first one tells: no look at the data.
+        """How many rounds still choose better than chance, judged by the first one, without a look at the data.
 
         A choice is better than chance where the scores' spread over their noise exceeds the logarithm of the number of
         candidates; the spread is what the first round measured, less what its noise alone would show.
@@ -147,7 +147,7 @@ class PMWPub:
         )
 
     def _allowed(self, iterates: Iterates) -> NDArray[np.bool_]:
-        """Cells that some row is in and that are not yet known better than choosing could tell."""
+        """Cells that some row is in and that were not measured yet."""
         allowed = iterates.last.supported | self.unsupported
         fresh = allowed.copy()
         fresh[[iterates.last.starts[pick.query] + (pick.cell or 0) for pick in iterates.known]] = False

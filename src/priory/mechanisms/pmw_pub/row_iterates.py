@@ -25,7 +25,7 @@ class Known:
     variance: float
 
     def and_again(self, share: float, variance: float) -> "Known":
-        """With another measurement of the same cell, both weighted by what they tell."""
+        """With another measurement of the same cell, both weighted by their precision."""
         precision = 1 / self.variance + 1 / variance if min(self.variance, variance) > 0 else math.inf
         if math.isinf(precision):
             return self if self.variance <= variance else replace(self, share=share, variance=variance)
