@@ -82,9 +82,10 @@ def fit(
         DataError: the public table does not fit the schema, or has no rows. Nothing was spent.
     """
     with accounted() as account:
-        noise = source_of(randomness)
         entry, job = ordered(schema, mechanism, public, by, workload)
+        text = job.schema.dump()
         recipe = recipe_of(entry, job)
+        noise = source_of(randomness)
         book = Ledger.open(ledger) if isinstance(ledger, str | Path) else ledger
         protected = _Protected.of(book, job.schema, relation, unit, max_rows)
         budget = budget_for(
@@ -99,7 +100,7 @@ def fit(
         )
         if budget.is_pure and not entry.is_pure:
             raise BudgetError(f"{entry.name} needs Gaussian noise, which a pure epsilon cannot pay for; give a delta")
-        book = _checked_book(book, budget, job.schema, protected.unit)
+        book = _checked_book(book, budget, job.schema, text, protected.unit)
         checked_row_limit(row_limit)
         recorder = account.recording(Recorder(job) if output is None else Recorder.beside(output, job), output)
         with account.reserved(book, budget, entry.name) as reservation:
@@ -159,14 +160,13 @@ class _Protected:
         )
 
 
-def _checked_book(book: Ledger | None, budget: Budget, schema: Schema, unit: str | None) -> Ledger:
+def _checked_book(book: Ledger | None, budget: Budget, schema: Schema, text: str, unit: str | None) -> Ledger:
     """The book that pays, one in memory by default, once it is sure that it is about this table.
 
     Raises:
         LedgerError: it is about another schema or another person.
         SchemaError: there is no such column.
     """
-    text = schema.dump()
     if book is None:
         book = Ledger.in_memory(budget, dataset=schema.name, schema=text, person=unit)
     book.check(schema=text, person=unit)

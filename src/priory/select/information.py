@@ -36,7 +36,7 @@ def small_singles(rows: PublicRows, attributes: Clique, *, most_cells: int = 50)
 def unrelated_singles(
     rows: PublicRows, attributes: Clique, *, count: int = 6, most: float = 0.15, most_cells: int = 50
 ) -> list[Clique]:
-    """Attributes of which none has more than `most` nats of information about another, those with the most entropy first."""
+    """Attributes whose mutual information is below `most` nats for each pair, those with the most entropy first."""
     tilted = _tilted(rows)
     small = [name for name in attributes if rows.domain[name] <= most_cells]
     ordered = sorted(small, key=lambda name: -_entropy(tilted.project((name,))))
@@ -51,7 +51,7 @@ def informative_marginals(workload: Workload, rows: PublicRows | None, *, most: 
     """Marginals that cover most of what a workload of marginals asks, no more than `most` and a few single attributes.
 
     They are the workload's own, or the pairs within them where there are too many or too large ones: of more pairs than
-    `most` those that depend most on each other in public data, or the first ones. Attributes in no pair are measured alone.
+    `most` those that depend most on each other in public data, or the first ones. Attributes in no pair come alone.
     """
     sizes = {query.clique: query.rows for query in workload}
     if len(sizes) <= most and sum(sizes.values()) <= MOST_ANSWERS and max(sizes.values()) <= most_cells:

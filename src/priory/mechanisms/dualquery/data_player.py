@@ -56,8 +56,8 @@ class _Classes:
 
     Attributes:
         of_value: the class of each value.
-        patterns: for each class (rows) whether it satisfies each each that reads the attribute (columns).
-        column: the column of each such each, by its place in the list of rewards.
+        patterns: for each class (rows) whether it satisfies each query that reads the attribute (columns).
+        column: the column of each such query, by its number in the list of rewards.
     """
 
     of_value: NDArray[np.int64]
@@ -71,7 +71,7 @@ class _Classes:
             return cls(np.zeros(size, dtype=np.int64), np.zeros((1, 0), dtype=np.bool_), {})
         queries = [rewards[i].query for i in reading]
         rows = [query.parts[query.domain.axis[name]].matrix(size)[0] > 0 for query in queries]
-        # Most values of a large attribute satisfy no each at all: they are class 0, and only the others are sorted.
+        # Most values of a large attribute satisfy no query at all: they are class 0, and only the others are sorted.
         touched = np.flatnonzero(np.logical_or.reduce(rows))
         patterns, places = np.unique(np.stack([row[touched] for row in rows], axis=1), axis=0, return_inverse=True)
         of_value = np.zeros(size, dtype=np.int64)
@@ -85,8 +85,8 @@ class _Classes:
     def count(self) -> int:
         return len(self.patterns)
 
-    def holds(self, each: int) -> NDArray[np.bool_]:
-        return np.asarray(self.patterns[:, self.column[each]])
+    def holds(self, reward: int) -> NDArray[np.bool_]:
+        return np.asarray(self.patterns[:, self.column[reward]])
 
     def member(self, place: int, rng: np.random.Generator) -> int:
         return int(rng.choice(np.flatnonzero(self.of_value == place)))
@@ -96,7 +96,7 @@ Satisfying = Sequence[Sequence[NDArray[np.bool_]]]
 
 
 def _summed(domain: Domain, rewards: Sequence[Reward], satisfying: Satisfying) -> dict[Clique, Factor]:
-    """The rewards of all rewards on each clique, as one table."""
+    """The sum of all rewards on each clique, as one table."""
     tables: dict[Clique, Array] = {}
     for each, along in zip(rewards, satisfying, strict=True):
         own = np.array(each.reward)

@@ -12,7 +12,7 @@ from priory.privacy.curator import Curator
 from priory.privacy.measurement import Measurement
 from priory.queries.query import Query
 
-# What part of the budget measures the number of rows where it is secret; everything that has an n in it uses the noisy one.
+# The part of the budget that measures the number of rows where it is secret; whatever has an n in it uses this noisy n.
 SHARE = Fraction(1, 20)
 
 
