@@ -78,18 +78,15 @@ def source(request: pytest.FixtureRequest, tmp_path: Path) -> Source:
 
 def expected(clique: tuple[str, ...]) -> np.ndarray:
     """Counted one record at a time."""
-    labels = {"colour": ["red", "green", "mauve"], "member": ["false", "true"]}
-    axes = ("colour", "age", "member")
+    colours, members = ["red", "green", "mauve"], ["false", "true"]
     table = np.zeros([SCHEMA.domain[name] for name in clique], dtype=np.int64)
-    for record in RECORDS:
-        cell = []
-        for name in clique:
-            value = record[axes.index(name)]
-            if name == "age":
-                cell.append(2 if value is None else int(value >= 50))
-            else:
-                cell.append(labels[name].index(value))
-        table[tuple(cell)] += 1
+    for colour, age, member in RECORDS:
+        codes = {
+            "colour": colours.index(colour),
+            "age": 2 if age is None else int(age >= 50),
+            "member": members.index(member),
+        }
+        table[tuple(codes[name] for name in clique)] += 1
     return table
 
 
