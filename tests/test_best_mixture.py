@@ -130,6 +130,7 @@ def test_the_release_tells_the_number_and_nothing_else() -> None:
         release = BestMixture(public=public("smaller"), workload=PAIRS).run(curator, budget)
         assert curator.reservation.spent == budget.amount
     assert release.measurements == ()
+    assert release.public_check is not None
     told = asdict(release.public_check)
     assert set(told) == {"error", "stddev", "kind"}
     # One count of sensitivity 1 at ρ = 1/10 has σ² = 5.
