@@ -84,8 +84,8 @@ def fit(
     with accounted() as account:
         entry, job = ordered(schema, mechanism, public, by, workload)
         text = job.schema.dump()
-        recipe = recipe_of(entry, job)
         noise = source_of(randomness)
+        recipe = recipe_of(entry, job)
         book = Ledger.open(ledger) if isinstance(ledger, str | Path) else ledger
         protected = _Protected.of(book, job.schema, relation, unit, max_rows)
         budget = budget_for(

@@ -11,10 +11,9 @@ from priory.data.public import public_codes
 from priory.data.schema import Schema
 from priory.errors import DomainError, OptionError
 from priory.mechanisms.ide.prior_update import PriorUpdate
-from priory.model.bases import PublicRows
+from priory.model.bases import PublicRows, Uniform
 from priory.model.structural_zeros import without_zeros
 from priory.queries.workload import Workload
-from priory.release.estimated import uniform
 from priory.release.partial import Job
 
 
@@ -57,7 +56,7 @@ def recipe_of(entry: Registered, job: Job) -> Mechanism:
         entry = _grouped(entry, schema, job.by, rows)
     if rows is None:
         # Constraints that leave no row are noticed here, before anything is paid.
-        uniform(schema.domain, schema)
+        without_zeros(Uniform(schema.domain), schema.impossible())
         recipe = entry.build(schema.domain)
     else:
         without_zeros(rows, schema.impossible())
