@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from priory import town
+from priory.app.fit import fit
 from priory.cli import main
 from priory.cli.progress import spoken, time_left
 from priory.data.schema import Schema
 from priory.data.table import Table
-from priory.mechanisms.fit import fit
 from priory.privacy.randomness import Replay
 from priory.release import Release
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from houses import DOMAIN, curated
+from priory.app.fit import fit
 from priory.cli import main
 from priory.data.schema import Schema
 from priory.errors import MissingExtra, OptionError
-from priory.mechanisms.fit import fit
 from priory.privacy.budget import Budget, Currency
 from priory.privacy.choice import NoisyMax
 from priory.privacy.ledger import Ledger

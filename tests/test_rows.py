@@ -7,6 +7,8 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from priory.app.fit import fit
+from priory.app.registry import MECHANISMS
 from priory.data.cells import Unread, read_cell
 from priory.data.columns import Category, ModelledColumn
 from priory.data.constraints import Condition, Constraint, Determine, Forbid, Order, point_of
@@ -15,8 +17,6 @@ from priory.data.schema import Schema
 from priory.data.streaming import write_batches
 from priory.data.table import Table
 from priory.errors import DataError, OptionError
-from priory.mechanisms.fit import fit
-from priory.mechanisms.registry import MECHANISMS
 from priory.model.model import Model
 from priory.privacy.randomness import Replay
 from priory.release import Release
