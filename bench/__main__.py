@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Callable
 
-from bench import counting, engine, gpu, growth, privacy, public, samplers
+from bench import counting, engine, gpu, growth, libraries, privacy, public, samplers
 
 # One line a benchmark: its name, and a function that prints its table.
 BENCHMARKS: dict[str, Callable[[bool], None]] = {
@@ -11,6 +11,7 @@ BENCHMARKS: dict[str, Callable[[bool], None]] = {
     "engine": engine.run,
     "growth": growth.run,
     "gpu": gpu.run,
+    "libraries": libraries.run,
     "privacy": privacy.run,
     "public": public.run,
     "samplers": samplers.run,

@@ -12,10 +12,10 @@ import numpy as np
 
 from priory.domain import Domain
 from priory.model.bases import Uniform
-from priory.model.gpu import Precision, TorchContraction
-from priory.model.layout import Layout
-from priory.model.plan import plan
-from priory.model.program import MATMUL, Step, program
+from priory.model.engine.gpu import Precision, TorchContraction
+from priory.model.engine.layout import Layout
+from priory.model.engine.plan import plan
+from priory.model.engine.program import MATMUL, Instruction, program
 
 Case = tuple[str, Domain, list[tuple[str, ...]]]
 
@@ -103,7 +103,7 @@ def _measured(torch: Any, case: Case, precision: Precision, bandwidth: float) ->
     }
 
 
-def _cells_moved(step: Step) -> int:
+def _cells_moved(step: Instruction) -> int:
     """The cells a step must read and write at the least, each operand once."""
     if step.kind == MATMUL:
         batch, m, k, n = step.shape

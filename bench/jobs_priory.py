@@ -7,8 +7,8 @@ import numpy as np
 
 from bench.clock import read_spec, repeated, say, timed
 from priory.domain import Domain
-from priory.model import tape
 from priory.model.bases import Uniform
+from priory.model.engine import tape
 from priory.model.model import Model
 from priory.queries import parts
 from priory.queries.query import Query

@@ -17,7 +17,7 @@ from priory.mechanisms.dualquery_loss import SampleLoss
 from priory.mechanisms.game import Round, answers
 from priory.mechanisms.likelihood import most_likely
 from priory.model.bases import PublicRows
-from priory.model.maxsum import best_row
+from priory.model.engine.maxsum import best_row
 from priory.model.model import Model
 from priory.privacy.scores import Pick
 from priory.queries.workload import Workload

@@ -9,10 +9,11 @@ import numpy as np
 
 from experiments.results import Results, Stopwatch, picture, shown
 from experiments.tables import Coded, measured_cliques, noisy, some_cliques, table
-from priory.answer.intervals import intervals
+from priory.data.schema import Schema
 from priory.domain import Clique
-from priory.estimate.estimator import estimate
+from priory.privacy.budget import Budget
 from priory.queries.query import Query
+from priory.release.measured import declared_release
 
 NAME = "coverage"
 # The table, the noise, and the largest marginal that is measured: the second setting is like a release of AIM.
@@ -40,19 +41,22 @@ def _held(coded: Coded, cliques: Sequence[Clique], sigma: float, draw: int) -> d
     unmeasured = [pair for pair in pairs if not any(set(pair) <= set(clique) for clique in cliques)][:INFERRED]
     queries = [Query.marginal(coded.domain, clique) for clique in [*cliques, *unmeasured]]
     measurements = noisy(coded, cliques, sigma, 10_000 + draw)
-    model = estimate(measurements, coded.domain)
+    schema = Schema.coded(dict(zip(coded.domain.attributes, coded.domain.shape, strict=True)))
+    release = declared_release(measurements, schema, Budget.of(rho=1))
     watch = Stopwatch()
-    found = intervals(model, measurements, queries, seed=draw)
+    # As people ask: a table of answers for each query, through the release.
+    tables = [release.answer(query).to_dict() for query in queries]
     seconds = watch.seconds
     counts: dict[str, list[float]] = defaultdict(lambda: [0, 0, 0])
-    for query, interval in zip(queries, found, strict=True):
-        truth = coded.counts(query.clique)
-        held = (interval.low <= truth) & (truth <= interval.high)
+    for query, columns in zip(queries, tables, strict=True):
+        truth = coded.counts(query.clique).reshape(-1)
+        low, high = (np.array(columns[end], dtype=float) for end in ("low", "high"))
+        held = (low <= truth) & (truth <= high)
         for size, which in (("all", np.ones(truth.shape, dtype=bool)), ("above 2σ", truth > 2 * sigma)):
-            tally = counts[f"{interval.source}, {size}"]
+            tally = counts[f"{columns['source'][0]}, {size}"]
             tally[0] += float(held[which].sum())
             tally[1] += float(which.sum())
-            tally[2] += float((interval.high - interval.low)[which].sum()) / sigma
+            tally[2] += float((high - low)[which].sum()) / sigma
     return {"tallies": json.dumps(counts), "seconds": seconds}
 
 

@@ -8,11 +8,12 @@ import altair as alt
 import numpy as np
 
 from experiments.peers import Mbi
+from experiments.refitting import refitted
 from experiments.results import FOLDER, Results, Stopwatch, picture, shown
 from experiments.tables import Coded, measured_cliques, noisy, some_cliques, table, variations
 from priory.domain import Clique
 from priory.estimate.dual import Dual
-from priory.estimate.estimator import estimate, refitted
+from priory.estimate.estimator import estimate
 from priory.model.model import Model
 from priory.privacy.measurement import Measurement
 

@@ -25,7 +25,7 @@ from priory.domain import Domain
 from priory.factor import Array
 from priory.mechanisms.hdmm import LeastSquares
 from priory.model.bases import Uniform
-from priory.model.tape import COMPILER
+from priory.model.engine.tape import COMPILER
 from priory.privacy.measurement import Measurement
 from priory.queries.query import Query
 

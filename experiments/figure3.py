@@ -15,8 +15,8 @@ from priory.data.schema import Schema
 from priory.estimate.estimator import estimate
 from priory.estimate.evidence import Evidence
 from priory.estimate.loss import L1, L2
-from priory.estimate.problem import Problem, path
-from priory.estimate.solvers import MirrorDescent
+from priory.estimate.papers.mirror_descent import MirrorDescent
+from priory.estimate.problem import Problem, states
 from priory.factor import Array
 from priory.mechanisms.hdmm import HDMM
 from priory.model.bases import Uniform
@@ -60,7 +60,7 @@ def run() -> None:
         if results.has(**{"fitted to": name, "iteration": MARKS[-1]}):
             continue
         problem = Problem(base.bind(loss.layout.cliques), loss, total)
-        for state in path(MirrorDescent(iterations=ITERATIONS, tolerance=0.0), problem):
+        for state in states(MirrorDescent(iterations=ITERATIONS, tolerance=0.0), problem):
             if state.iteration in MARKS and not results.has(**{"fitted to": name, "iteration": state.iteration}):
                 model = Model(base, loss.layout.unpack(state.theta), total)
                 add(name, state.iteration, model, state.marginals, state.calls)

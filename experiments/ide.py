@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments.comparison import standard_error
+from experiments.contest import contest_score
 from experiments.jobs import done
 from experiments.results import Results, Stopwatch, picture, shown
 from experiments.splits import chosen, runs
 from experiments.tables import data_folder
-from priory.answer.contest import contest_score
 from priory.data.memory import MemorySource
 from priory.domain import Domain
 from priory.mechanisms.prior_update import Group, PriorUpdate

@@ -17,7 +17,7 @@ from priory.data.schema import Schema
 from priory.data.source import Source
 from priory.domain import Clique, Domain
 from priory.factor import Array
-from priory.model.plan import Plan, plan
+from priory.model.engine.plan import Plan, plan
 from priory.queries.parts import Identity, Prefix
 from priory.queries.query import Query
 from priory.queries.workload import Workload

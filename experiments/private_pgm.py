@@ -9,7 +9,7 @@ import numpy as np
 from experiments.paper_workload import Answers, Held
 from experiments.results import Stopwatch
 from priory.errors import SizeError
-from priory.estimate.baselines import local_least_squares
+from priory.estimate.papers.least_squares import local_least_squares
 from priory.mechanisms.dualquery import DualQuery
 from priory.mechanisms.game import records_model
 from priory.mechanisms.graphical import Graphical, Stop, graphical_model, sampled_model

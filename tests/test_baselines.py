@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from priory.answer.metrics import cell_errors, mean_total_variation, total_variation, workload_error
 from priory.domain import Domain
 from priory.errors import DomainError
-from priory.estimate.baselines import clipped_and_normalised, local_least_squares
+from priory.estimate.papers.least_squares import local_least_squares
 from priory.privacy.measurement import Measurement
 from priory.queries.parts import Prefix
 from priory.queries.query import Query
@@ -37,14 +37,6 @@ def test_local_least_squares_recovers_a_table_from_its_prefix_sums() -> None:
     table = np.arange(12.0).reshape(3, 4)
     query = Query.product(DOMAIN, {"a": Prefix(), "b": Prefix()})
     np.testing.assert_allclose(local_least_squares(Measurement.of(query, query(table), 1.0)).values, table, atol=1e-9)
-
-
-def test_clipping_keeps_the_total() -> None:
-    measurement = Measurement.of(Query.marginal(DOMAIN, "a"), [-10, 30, 40], 1.0)
-    np.testing.assert_allclose(clipped_and_normalised(measurement).values, [0, 60 * 3 / 7, 60 * 4 / 7])
-    assert clipped_and_normalised(measurement, total=100).total == pytest.approx(100)
-    nothing = Measurement.of(Query.marginal(DOMAIN, "a"), [-1, -2, -3], 1.0)
-    np.testing.assert_allclose(clipped_and_normalised(nothing, total=9).values, [3, 3, 3])
 
 
 def test_metrics_are_the_papers_formulas() -> None:

@@ -12,7 +12,7 @@ from priory.domain import Domain
 from priory.errors import DomainError, OptionError, ReleaseError
 from priory.estimate.estimator import estimate
 from priory.estimate.loss import CustomLoss
-from priory.estimate.solvers import MirrorDescent
+from priory.estimate.papers.mirror_descent import MirrorDescent
 from priory.factor import Array, Factor
 from priory.mechanisms.data_player import Term, best_record
 from priory.mechanisms.dualquery import DualQuery

@@ -6,9 +6,9 @@ from hypothesis import given, settings
 
 from priory.domain import Domain
 from priory.errors import MissingExtra, OptionError
-from priory.model import gpu
 from priory.model.bases import Uniform
-from priory.model.gpu import Precision
+from priory.model.engine import gpu
+from priory.model.engine.gpu import Precision
 from strategies_model import Case, cases
 
 

@@ -90,7 +90,7 @@ def test_only_part_of_the_evidence_can_be_looked_at() -> None:
     evidence = Evidence.of(DOMAIN, small(0, LOOP).measurements)
     part = evidence.only([3, 1])
     assert part.layout.cliques == (("a", "d"), ("b", "c"))
-    np.testing.assert_array_equal(part.values[:9], evidence.values[evidence.places[3]])
+    np.testing.assert_array_equal(part.values[:9], evidence.values[evidence.spans[3]])
 
 
 def test_a_loss_of_ones_own_that_is_not_finite_is_refused() -> None:

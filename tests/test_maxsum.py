@@ -5,7 +5,7 @@ from hypothesis import given
 from priory.domain import Domain
 from priory.errors import SizeError
 from priory.factor import Array
-from priory.model.maxsum import best_row
+from priory.model.engine.maxsum import best_row
 from strategies_model import Case, cases, joint_logs
 
 

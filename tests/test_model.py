@@ -8,8 +8,8 @@ from priory.errors import DomainError, OptionError, SizeError
 from priory.factor import Array
 from priory.model import graph
 from priory.model.bases import PublicRows, Uniform
+from priory.model.engine.plan import plan
 from priory.model.model import Model
-from priory.model.plan import plan
 from priory.queries.parts import Identity, Mean, Moments, Point, Prefix, Range, Recode, Set, Total
 from priory.queries.query import Query
 from strategies import parts

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from priory.domain import Domain
 from priory.errors import DomainError
 from priory.factor import Array
-from priory.model import algebra, cores
 from priory.model.bases import Uniform
-from priory.model.contract import Contraction
-from priory.model.layout import Layout
-from priory.model.plan import plan
+from priory.model.engine import algebra, cores
+from priory.model.engine.contract import Contraction
+from priory.model.engine.layout import Layout
+from priory.model.engine.plan import plan
 from strategies_model import Case, brute, cases, marginal
 
 
@@ -211,13 +211,13 @@ def test_the_oracle_can_be_called_from_several_threads() -> None:
 
 
 @settings(max_examples=100)
-@given(cases(max_attributes=5))
-def test_two_cores_do_what_one_does(case: Case) -> None:
+@given(cases(max_attributes=5), st.integers(2, 5))
+def test_several_cores_do_what_one_does(case: Case, count: int) -> None:
     alone = oracle(case.domain, case.cliques)
     expected = alone(alone.layout.pack(case.tables))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(algebra, "WORTH_IT", 2)
-        patch.setattr(algebra, "are_two", lambda: True)
+        patch.setattr(cores, "WORTH_IT", 2)
+        patch.setattr(cores, "available", lambda: count)
         together = oracle(case.domain, case.cliques)
         found = together(together.layout.pack(case.tables))
     assert found[0] == pytest.approx(expected[0], abs=1e-12)
@@ -229,7 +229,7 @@ def test_a_failure_beside_is_not_lost() -> None:
         raise ValueError("beside")
 
     with pytest.raises(ValueError, match="beside"):
-        cores.both(lambda: None, fails)
+        cores.together([lambda: None, fails])
 
 
 @given(st.integers(1, 3), st.integers(1, 90), st.integers(1, 700), st.integers(1, 90), st.integers(0, 100))
@@ -243,15 +243,15 @@ def test_a_product_in_blocks_is_the_product(batch: int, m: int, k: int, n: int, 
     assert (rows, columns) == (m, n) or rows * columns * k <= 2**18
 
 
-def test_a_large_cut_bag_on_both_cores_equals_one_core(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_cut_bag_on_three_cores_equals_one_core(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
     domain = Domain.of({f"a{i}": 8 for i in range(7)})
     cliques = tuple(combinations(domain.attributes, 2))
     theta = rng.normal(size=64 * len(cliques))
-    monkeypatch.setattr(algebra, "are_two", lambda: False)
+    monkeypatch.setattr(cores, "available", lambda: 1)
     alone = oracle(domain, cliques)(theta)
-    monkeypatch.setattr(algebra, "are_two", lambda: True)
-    monkeypatch.setattr(algebra, "WORTH_IT", 1 << 8)
+    monkeypatch.setattr(cores, "available", lambda: 3)
+    monkeypatch.setattr(cores, "WORTH_IT", 1 << 8)
     together = oracle(domain, cliques)(theta)
     assert together[0] == pytest.approx(alone[0], abs=1e-12)
     np.testing.assert_allclose(together[1], alone[1], atol=1e-14)

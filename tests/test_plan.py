@@ -7,8 +7,7 @@ from hypothesis import given, settings
 
 from priory.domain import Domain
 from priory.errors import DomainError, OptionError, SizeError
-from priory.model.elimination import in_order
-from priory.model.plan import Plan, plan
+from priory.model.engine.plan import Plan, plan
 from strategies_model import Case, cases
 
 
@@ -54,6 +53,16 @@ def test_every_maximal_clique_is_multiplied_into_one_bag(case: Case) -> None:
     placed = sorted(leaf for bag in p.bags for leaf in bag.leaves)
     assert placed == list(range(len(p.maximal)))
     assert all(set(p.maximal[leaf]) <= set(p.attributes_of(bag)) for bag in p.bags for leaf in bag.leaves)
+
+
+def in_order(scopes: list[frozenset[int]], order: tuple[int, ...]) -> list[tuple[int, frozenset[int]]]:
+    """Each attribute with its neighbours when it is eliminated; those that the order does not name go first."""
+    buckets = []
+    for v in (*sorted(frozenset().union(*scopes).difference(order)), *order):
+        near = frozenset().union(*(scope for scope in scopes if v in scope)) - {v}
+        scopes = [*(scope for scope in scopes if v not in scope), near]
+        buckets.append((v, near))
+    return buckets
 
 
 @settings(max_examples=200)

@@ -7,9 +7,10 @@ from scipy.optimize import minimize
 from priory.domain import Domain
 from priory.estimate.dual import Dual
 from priory.estimate.evidence import Evidence
-from priory.estimate.posterior import believed, posterior
-from priory.estimate.risk import SPLIT, Race
-from priory.estimate.stopping import Setting
+from priory.estimate.prior_strength import at_best_temperature, posterior
+from priory.estimate.risk import SPLIT, CoupledFits
+from priory.estimate.setting import Setting
+from priory.estimate.total import TotalEstimate
 from priory.factor import Array
 from priory.model.bases import PublicRows
 from priory.privacy.measurement import Measurement
@@ -26,21 +27,20 @@ def measured(values: Array, stddev: float) -> Measurement:
     return Measurement.of(PAIR, values.reshape(DOMAIN.shape), stddev)
 
 
-def race_of(measurement: Measurement) -> Race:
+def coupled_fits(measurement: Measurement) -> CoupledFits:
     evidence = Evidence.of(DOMAIN, [measurement])
-    normals = np.ones(evidence.size)
-    setting = Setting(BASE, evidence, TOTAL, "l2", Dual())
-    noisier = evidence.values + SPLIT * evidence.stddevs * normals
-    mine, other = (setting.problem([0], values) for values in (evidence.values, noisier))
-    return Race(setting.solver, mine, other, normals, has_total=False)
+    signs = np.ones(evidence.size)
+    setting = Setting(BASE, evidence, TotalEstimate.known(TOTAL), "l2", Dual(), signs=signs)
+    perturbed = evidence.values + SPLIT * evidence.stddevs * signs
+    return CoupledFits.of(setting, [0], perturbed, has_estimated_total=False)
 
 
 @given(st.integers(0, 99), st.sampled_from([1.0, 30.0]), st.sampled_from([10.0, 1000.0]))
 def test_the_fit_is_the_mode_of_a_sample_and_noisy_answers(seed: int, stddev: float, records: float) -> None:
     rng = np.random.default_rng(seed)
     values = np.rint(TOTAL * BASE.shares + rng.normal(0, 2 * stddev, 6))
-    race = race_of(measured(values, stddev))
-    found = _at(race, records / TOTAL)
+    coupling = coupled_fits(measured(values, stddev))
+    found = _at(coupling, records / TOTAL)
 
     def objective(logs: Array) -> float:
         shares = np.exp(logs - logs.max())
@@ -55,11 +55,11 @@ def test_the_fit_is_the_mode_of_a_sample_and_noisy_answers(seed: int, stddev: fl
     np.testing.assert_allclose(found, TOTAL * shares / shares.sum(), atol=0.3 * stddev)
 
 
-def _at(race: Race, temperature: float) -> Array:
-    from priory.estimate.posterior import _fitted
+def _at(coupling: CoupledFits, temperature: float) -> Array:
+    from priory.estimate.prior_strength import _fitted
 
-    start = race.start()
-    return _fitted(race, start, start, temperature).mine.marginals
+    start = coupling.start()
+    return _fitted(coupling, start, start, temperature).fit.marginals
 
 
 def test_exact_answers_are_met_whatever_the_base() -> None:
@@ -79,15 +79,15 @@ def test_without_measurements_it_is_the_base() -> None:
 
 
 @pytest.mark.statistical
-def test_a_base_of_another_population_is_believed_less() -> None:
+def test_a_base_of_another_population_gets_less_weight() -> None:
     values = np.array([0.0, 500, 100, 0, 300, 100])
     rng = np.random.default_rng(0)
     for _ in range(5):
         noisy = np.rint(values + rng.normal(0, 20, 6))
-        race = race_of(measured(noisy, 20.0))
-        chosen = believed(race, race.start(), 1.0, 0.01)
-        assert chosen.mine.carry.temperature < 0.2
-        assert np.abs(chosen.mine.marginals - values).sum() < 200
+        coupling = coupled_fits(measured(noisy, 20.0))
+        chosen = at_best_temperature(coupling, coupling.start(), 1.0, 0.01)
+        assert chosen.fit.temperature < 0.2
+        assert np.abs(chosen.fit.marginals - values).sum() < 200
 
 
 @pytest.mark.statistical

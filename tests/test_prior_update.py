@@ -6,10 +6,10 @@ from typing import Literal
 
 import numpy as np
 import pytest
+from experiments.contest import contest_pairs, contest_score
 
 from checks import MECHANISM_CHECKS
 from houses import DOMAIN, Rows, curated, random_rows
-from priory.answer.contest import contest_pairs, contest_score
 from priory.audit.public import complaints_upon
 from priory.cli import main
 from priory.data.schema import Schema

@@ -9,13 +9,34 @@ from priory.estimate.dual import Dual
 from priory.estimate.estimator import estimate
 from priory.estimate.evidence import Evidence
 from priory.estimate.loss import L2
-from priory.estimate.problem import Problem, path
-from priory.estimate.raking import Projection, Raking, projected, proportional_update
+from priory.estimate.papers.raking import Projection, Raking, projected
+from priory.estimate.problem import Problem, states
 from priory.model.bases import PublicRows, Uniform
 from priory.privacy.measurement import Measurement
 from priory.queries.parts import Recode, Set
 from priory.queries.query import Query
 from problems import DOMAIN, LOOP, TREE, Array, small
+
+
+def proportional_update(shares: Array, rows: Array, answers: Array) -> Array:
+    """Definition 3.1 of IDE on an explicit table, with all four cases.
+
+    Args:
+        shares: q, one share for each cell.
+        rows: for each cell the row of the query it belongs to, −1 where it belongs to none.
+        answers: y, one for each row.
+
+    Returns:
+        The cells of row i times y_i over the row's mass; spread evenly where the row has no mass; cells of no row
+        scaled to 1 − Σy, evenly where they have no mass.
+    """
+    wanted = np.append(answers, 1 - float(np.sum(answers)))
+    index = np.where(rows < 0, len(answers), rows)
+    mass = np.bincount(index, weights=shares, minlength=len(wanted))
+    cells = np.bincount(index, minlength=len(wanted))
+    scaled = shares * wanted[index] / np.where(mass > 0, mass, 1.0)[index]
+    return np.where(mass[index] > 0, scaled, wanted[index] / np.maximum(cells[index], 1))
+
 
 PROJECTIONS: list[Projection] = ["euclidean", "scaled", "towards the model"]
 shares = st.lists(st.floats(-0.5, 1.5), min_size=2, max_size=8)
@@ -130,7 +151,7 @@ def test_what_no_public_row_can_receive_is_dropped_and_reported() -> None:
     rows = PublicRows([[0, 0, 0, 0], [1, 0, 0, 0]], DOMAIN)
     evidence = Evidence.of(DOMAIN, [Measurement.of(Query.marginal(DOMAIN, "a"), [30, 30, 40], 1.0)])
     problem = Problem(rows.bind(evidence.layout.cliques), L2(evidence), 100.0)
-    *_, last = path(Raking(), problem)
+    *_, last = states(Raking(), problem)
     np.testing.assert_allclose(last.marginals, [50, 50, 0])
     assert last.carry.missed == pytest.approx([0.4])
 

@@ -11,6 +11,7 @@ from priory.data import bins, yaml_reader
 from priory.data.columns import Boolean, Category, ModelledColumn, Moment, Number, Unmodelled
 from priory.data.constraints import Condition, Constraint, Determine, Forbid, Order
 from priory.data.schema import Group, Schema
+from priory.data.visible import visible
 from priory.errors import SchemaError
 from strategies_data import DAY, columns, schemas
 
@@ -60,7 +61,7 @@ def test_every_code_has_one_label_and_bad_cells_a_code(schema: Schema) -> None:
         assert len(set(column.labels)) == len(column.labels) == column.size == schema.domain[column.name]
         assert 0 <= column.other_code < column.size
         assert column.null_code == (column.size - 1 if column.nullable else None)
-    assert schema.name in str(schema)
+    assert visible(schema.name) in str(schema)
     assert schema._repr_html_().startswith("<table>")
 
 

@@ -5,18 +5,20 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from experiments.refitting import refitted
 from hypothesis import given
 from hypothesis import strategies as st
 
 from priory.domain import Domain
 from priory.errors import PrioryError
 from priory.estimate.dual import Dual, interpolated
-from priory.estimate.estimator import estimate, refitted
+from priory.estimate.estimator import estimate
 from priory.estimate.evidence import Evidence, Implied
-from priory.estimate.raking import Raking
-from priory.estimate.risk import Pair
-from priory.estimate.solvers import DualAveraging, MirrorDescent
-from priory.estimate.stopping import levels
+from priory.estimate.papers.dual_averaging import DualAveraging
+from priory.estimate.papers.mirror_descent import MirrorDescent
+from priory.estimate.papers.raking import Raking
+from priory.estimate.path import levels
+from priory.estimate.risk import CoupledState
 from priory.model.bases import Product, PublicRows
 from priory.model.diagnostics import Diagnostics
 from priory.model.model import Model
@@ -131,10 +133,10 @@ def test_a_part_of_a_step_is_where_the_parabola_of_the_estimated_error_is_least(
     way *= length / np.linalg.norm(way)
     state = Dual().init(small(0).problem())
 
-    def pair(t: float) -> Pair:
-        return Pair(state, state, fitted + t * way, length**2 * (t - least) ** 2 + 7, freedom=3.0)
+    def at(t: float) -> CoupledState:
+        return CoupledState(state, state, fitted + t * way, length**2 * (t - least) ** 2 + 7, degrees_of_freedom=3.0)
 
-    start, end = pair(0.0), pair(1.0)
+    start, end = at(0.0), at(1.0)
     assert end.share_from(start, caution=0.0) == pytest.approx(least, abs=1e-6)
     # Caution takes off half the standard error of the gain, √(1 + 4‖F − F₀‖²).
     assert end.share_from(start) == pytest.approx(least - 0.5 * np.sqrt(1 + 4 * length**2) / length**2, abs=1e-6)
@@ -274,7 +276,7 @@ def test_implied_one_way_marginals_are_the_best_averages_of_what_was_measured() 
     # z is said twice: with variances 4·30 and 9·40.
     weights = np.array([1 / 120, 1 / 360])
     expected = (weights[0] * tables["x", "z"].sum(0) + weights[1] * tables["y", "z"].sum(0)) / weights.sum()
-    place = implied.evidence.places[implied.evidence.layout.cliques.index(("z",))]
+    place = implied.evidence.spans[implied.evidence.layout.cliques.index(("z",))]
     np.testing.assert_allclose(implied.evidence.values[place], expected)
     np.testing.assert_allclose(implied.evidence.stddevs[place], weights.sum() ** -0.5)
     # Their multipliers give the same potentials when lifted to the measured answers.

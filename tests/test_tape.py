@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 
 from priory.domain import Domain
-from priory.model import runner, tape
-from priory.model.contract import Contraction
-from priory.model.layout import Layout
-from priory.model.plan import plan
+from priory.model.engine import kernels, program, runner, tape
+from priory.model.engine.contract import Contraction
+from priory.model.engine.layout import Layout
+from priory.model.engine.plan import plan
 from strategies_model import Case, cases
 
 
@@ -39,7 +39,7 @@ def test_a_tape_does_what_numpy_does(case: Case) -> None:
     with pytest.MonkeyPatch.context() as patch, np.errstate(all="ignore"):
         # The kernel is ordinary Python too, so its arithmetic is tested where numba is not installed.
         fresh = tape._Compiler()
-        fresh.kernel = tape._read
+        fresh.kernel = getattr(kernels._read, "py_func", kernels._read)
         patch.setattr(runner, "COMPILER", fresh)
         patch.setattr(runner, "_SHORTEST_TAPE", 0)
         taped = oracle(case.domain, case.cliques)
@@ -50,9 +50,9 @@ def test_a_tape_does_what_numpy_does(case: Case) -> None:
 
 def test_multiplying_and_summing_one_table_becomes_one_pass() -> None:
     domain, cliques = a_chain(20)
-    program = oracle(domain, cliques)._program
-    assert len(tape.written(program.forward)) < len(program.forward)
-    assert (tape.written(program.forward)[:, 0] == tape.FUSED).sum() > 10
+    steps = oracle(domain, cliques)._program.forward
+    assert len(tape.written(steps)) < len(steps)
+    assert (tape.written(steps)[:, 0] == program.FUSED).sum() > 10
 
 
 def test_the_compiled_kernel_does_what_numpy_does(compiler: tape._Compiler) -> None:
@@ -74,7 +74,7 @@ def test_no_call_waits_for_the_compiler(compiler: tape._Compiler, monkeypatch: p
 
     def slow() -> tape.Kernel:
         finish.wait(60)
-        return tape._read
+        return kernels.read
 
     monkeypatch.setattr(tape, "compiled", slow)
     monkeypatch.setattr(tape, "find_spec", lambda _: True)
@@ -85,7 +85,7 @@ def test_no_call_waits_for_the_compiler(compiler: tape._Compiler, monkeypatch: p
     call(np.zeros(27 * 18))
     assert compiler.state == "compiling"
     finish.set()
-    assert compiler.wait() is tape._read
+    assert compiler.wait() is kernels.read
     assert compiler.state == "ready"
 
 
@@ -117,14 +117,14 @@ def test_a_cache_folder_that_cannot_be_written_is_done_without(monkeypatch: pyte
     numba = pytest.importorskip("numba", reason="the extra [fast] is not installed")
     tried: list[bool] = []
 
-    def njit(_: str, *, cache: bool, **__: object) -> object:
+    def njit(*_: str, cache: bool, **__: object) -> object:
         tried.append(cache)
         if cache:
             raise RuntimeError("cannot cache function: no locator available")
         return lambda function: function
 
     monkeypatch.setattr(numba, "njit", njit)
-    assert tape.compiled() is tape._read
+    assert kernels._compiled(kernels._read) is kernels._read
     assert tried == [True, False]
 
 

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from priory.mechanisms.forecast import forecast
     from priory.mechanisms.recovery import recover
     from priory.model.bases import Mixture, Product, PublicRows, Uniform
+    from priory.model.engine.plan import plan
     from priory.model.model import Model
-    from priory.model.plan import plan
     from priory.privacy.budget import Budget
     from priory.privacy.curator import Curator
     from priory.privacy.explain import explain
@@ -132,7 +132,7 @@ _MODULES = {
     "load": "priory.release",
     "measure": "priory.measure",
     "open_source": "priory.data.opening",
-    "plan": "priory.model.plan",
+    "plan": "priory.model.engine.plan",
     "public_fitness": "priory.mechanisms.fitness",
     "read_measurements": "priory.release.measured",
     "recover": "priory.mechanisms.recovery",

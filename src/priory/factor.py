@@ -1,6 +1,6 @@
 """Factor: an array over a clique."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,3 +66,20 @@ class Factor:
     def total(self) -> float:
         """The sum over all cells."""
         return float(self.values.sum())
+
+
+def cell_codes(columns: Sequence[NDArray[Any]], shape: Sequence[int]) -> NDArray[np.int64]:
+    """The cell of a table of this shape, counted in C order, that each record is in: its codes as digits.
+
+    >>> cell_codes([np.array([0, 1]), np.array([2, 0])], (2, 3)).tolist()
+    [2, 3]
+
+    Args:
+        columns: the codes of each attribute; at least one.
+        shape: how many values each can take.
+    """
+    cells = columns[0].astype(np.int64)
+    for codes, size in zip(columns[1:], shape[1:], strict=True):
+        cells *= size
+        cells += codes
+    return cells

@@ -1,20 +1,25 @@
 """Basis: what answers rest on, and answers with all that is known of their errors."""
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from priory.answer.intervals import Interval, Redraws, Source, check_level, interval_of, source_of
+from priory.answer.intervals import (
+    Interval,
+    Source,
+    check_level,
+    interval_of,
+    noise_margin,
+    normal_quantile,
+    source_of,
+)
+from priory.answer.redraws import Redraws
 from priory.data.schema import Schema
-from priory.domain import Clique
 from priory.errors import SizeError
 from priory.factor import Array
-from priory.model.bases import Base, Product, PublicRows, Uniform
 from priory.model.model import Model
-from priory.model.plan import plan
 from priory.privacy.measurement import Measurement
 from priory.queries.query import Query
 
@@ -59,7 +64,7 @@ class Drawn:
 
 
 @dataclass(frozen=True, eq=False)
-class Term:
+class ScaledQuery:
     """A product query whose answers are multiplied and laid out anew, so that those of several can be added up.
 
     Attributes:
@@ -100,8 +105,8 @@ class Redrawing:
     @cached_property
     def redraws(self) -> Redraws | None:
         """None where the model does not say how it was estimated, so that nobody can repeat it."""
-        told = self.model.diagnostics
-        if told is None or not (told.schedule or told.stop == "converged"):
+        diagnostics = self.model.diagnostics
+        if diagnostics is None or not (diagnostics.schedule or diagnostics.stop == "converged"):
             return None
         cells = sum(m.query.rows for m in self.measurements)
         draws = min(self.draws, max(10, _DRAWN_CELLS // max(1, cells)))
@@ -123,7 +128,7 @@ class Redrawing:
 
     @cached_property
     def _bytes(self) -> int:
-        return memory_of(self.model)
+        return self.model.bytes_of()
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +150,7 @@ class Basis:
         """The estimate."""
         return self.redrawing.model
 
-    def drawn(self, terms: Sequence[Term]) -> list[Drawn]:
+    def drawn(self, terms: Sequence[ScaledQuery]) -> list[Drawn]:
         """Answers to each term."""
         check_level(self.level)
         check_size(term.query for term in terms)
@@ -154,12 +159,12 @@ class Basis:
         repeats = self.redrawing.repeats(queries)
         return [self._drawn(*each) for each in zip(terms, answers, repeats, strict=True)]
 
-    def intervals(self, sums: Sequence[Sequence[Term]]) -> list[Interval]:
+    def intervals(self, sums: Sequence[Sequence[ScaledQuery]]) -> list[Interval]:
         """Answers to sums of terms."""
-        found = iter(self.drawn([term for terms in sums for term in terms]))
-        return [Drawn.summed([next(found) for _ in terms]).interval(self.level) for terms in sums]
+        answers = iter(self.drawn([term for terms in sums for term in terms]))
+        return [Drawn.summed([next(answers) for _ in terms]).interval(self.level) for terms in sums]
 
-    def _drawn(self, term: Term, answer: Array, repeats: Array) -> Drawn:
+    def _drawn(self, term: ScaledQuery, answer: Array, repeats: Array) -> Drawn:
         source = source_of(term.query, self.redrawing.measurements)
         redraws = self.redrawing.redraws
         if source == "prior":
@@ -183,20 +188,7 @@ class Basis:
         if not same:
             return np.full(answer.shape, np.nan)
         best = min(same, key=lambda m: m.variance)
-        return np.asarray((noise_margin(best, self.level) + np.abs(best.values - answer)) / _reach(self.level))
-
-
-def noise_margin(measurement: Measurement, level: float) -> Array:
-    """How far the noise of a measurement goes, up or down, in all but 1 − `level` of cases."""
-    if measurement.noise is not None and measurement.noise.kind == "laplace":
-        return np.asarray(-math.log(1 - level) / 2**0.5 * measurement.stddev)
-    return np.asarray(_reach(level) * measurement.stddev)
-
-
-def _reach(level: float) -> float:
-    from scipy.special import ndtri
-
-    return float(ndtri((1 + level) / 2))
+        return np.asarray((noise_margin(best, self.level) + np.abs(best.values - answer)) / normal_quantile(self.level))
 
 
 def check_size(queries: Iterable[Query]) -> None:
@@ -210,17 +202,3 @@ def check_size(queries: Iterable[Query]) -> None:
             limit=MOST_CELLS,
             cliques=list(dict.fromkeys(query.clique for query in asked))[:4],
         )
-
-
-def memory_of(model: Model) -> int:
-    """The bytes that the oracle of a model needs, or the rows it stands on."""
-    base: Base = model
-    cliques: list[Clique] = []
-    while isinstance(base, Model):
-        cliques += base.cliques
-        base = base.base
-    if isinstance(base, PublicRows):
-        return int(base.codes.nbytes + base.shares.nbytes)
-    if isinstance(base, Uniform | Product):
-        return int(plan(model.domain, cliques, memory_in_bytes=2**62).memory_in_bytes)
-    return 0

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from priory.answer.basis import Basis, Drawn, Term
+from priory.answer.basis import Basis, Drawn, ScaledQuery
 from priory.answer.selection import Selection
 from priory.answer.terms import cells_of
 from priory.answer.where import Box, Where, modelled
@@ -94,14 +94,14 @@ class Grid:
             found.source,
         )
 
-    def _term(self, box: Box, target: str | None) -> Term:
+    def _term(self, box: Box, target: str | None) -> ScaledQuery:
         schema = self.basis.schema
         parts: dict[str, Part] = dict.fromkeys((*self.names, *([] if target is None else [target])), Identity())
         for name, selection in box.items():
             if name not in parts:
                 parts.update(part_of(name, selection.weights(modelled(schema, name))))
         query = Query.product(self.basis.model.domain, parts)
-        return Term(query, self._scale(query, box), self.names)
+        return ScaledQuery(query, self._scale(query, box), self.names)
 
     def _scale(self, query: Query, box: Box) -> Array | float:
         """How much of each combination's bins the box holds."""

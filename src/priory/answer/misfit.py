@@ -20,7 +20,7 @@ from priory.privacy.measurement import Measurement
 _MOST = 24
 _EDGES = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0, 10_000.0)
 # With fewer cells in a group than this the noise would speak.
-_LEAST = 60
+_FEWEST = 60
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,8 +48,8 @@ class Misfit:
         """
         sizes, excess = [], []
         for out in _left_out(measurements):
-            kept = [m for m in measurements if not set(out.query.clique) <= set(m.query.clique)]
-            predicted = without(model, kept, out.query, temperature)
+            remaining = [m for m in measurements if not set(out.query.clique) <= set(m.query.clique)]
+            predicted = without(model, remaining, out.query, temperature)
             sizes.append(np.ravel(predicted))
             excess.append(np.ravel((out.values - predicted) ** 2 - out.stddev**2))
         if not sizes:
@@ -58,22 +58,18 @@ class Misfit:
 
     @classmethod
     def _grouped(cls, sizes: Array, excess: Array) -> "Misfit":
-        edges: list[float] = []
-        for edge in _EDGES:
-            below = np.sum((sizes <= edge) & (sizes > (edges[-1] if edges else -np.inf)))
-            if below >= _LEAST and np.sum(sizes > edge) >= _LEAST:
-                edges.append(edge)
+        edges = size_groups(sizes, _EDGES, _FEWEST)
         group = np.searchsorted(edges, sizes)
         tops, spreads, weights = (
             np.bincount(group, each, len(edges) + 1).astype(np.float64) for each in (excess, excess**2, sizes**2)
         )
         shares = _falling(tops, spreads, weights)
-        if not edges:
-            return cls(np.empty(0), shares, 0.0)
+        if not len(edges):
+            return cls(edges, shares, 0.0)
         # The smallest may be predicted as nothing at all, and any share of that is none.
         shares[0] = shares[1]
         least = _upper(tops[:1], spreads[:1], np.array([np.sum(group == 0)]))
-        return cls(np.array(edges), shares, float(least[0]))
+        return cls(edges, shares, float(least[0]))
 
     def __call__(self, answers: Array) -> Array:
         """The misfit of these answers, in records; NaN where nothing tells."""
@@ -81,15 +77,25 @@ class Misfit:
         return np.maximum(shares, self.least)
 
 
+def size_groups(sizes: Array, edges: Sequence[float], fewest: int) -> Array:
+    """Those of `edges` between which there are at least so many of `sizes`, to compare answers of like size."""
+    used: list[float] = []
+    for edge in edges:
+        below = np.sum((sizes <= edge) & (sizes > (used[-1] if used else -np.inf)))
+        if below >= fewest and np.sum(sizes > edge) >= fewest:
+            used.append(edge)
+    return np.array(used)
+
+
 def _left_out(measurements: Sequence[Measurement]) -> list[Measurement]:
     """Marginals whose attributes are all in other measurements, too."""
-    found = []
+    chosen = []
     for out in measurements:
         clique = set(out.query.clique)
         others = [m.query.clique for m in measurements if not clique <= set(m.query.clique)]
         if len(clique) > 1 and out.query.is_marginal and clique <= {name for other in others for name in other}:
-            found.append(out)
-    return found[:: -(-len(found) // _MOST)] if found else []
+            chosen.append(out)
+    return chosen[:: -(-len(chosen) // _MOST)] if chosen else []
 
 
 def _upper(tops: Array, spreads: Array, weights: Array) -> Array:
@@ -99,11 +105,9 @@ def _upper(tops: Array, spreads: Array, weights: Array) -> Array:
 
 def _falling(tops: Array, spreads: Array, weights: Array) -> Array:
     """The misfit of each group, with neighbours pooled until none exceeds the one before [Barlow et al. 1972]."""
-    blocks: list[Array] = []
-    for each in zip(tops, spreads, weights, np.ones(len(tops)), strict=True):
-        blocks.append(np.array(each))
-        while len(blocks) > 1 and blocks[-1][0] * blocks[-2][2] >= blocks[-2][0] * blocks[-1][2]:
-            last = blocks.pop()
-            blocks[-1] = blocks[-1] + last
-    pooled = np.array(blocks).T
-    return np.repeat(_upper(*pooled[:3]), pooled[3].astype(int))
+    from scipy.optimize import isotonic_regression
+
+    positive = np.maximum(weights, 1e-12)
+    blocks = isotonic_regression(tops / positive, weights=positive, increasing=False).blocks
+    pooled = (np.add.reduceat(each, blocks[:-1]) for each in (tops, spreads, weights))
+    return np.repeat(_upper(*pooled), np.diff(blocks))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from priory.answer.basis import Basis, Drawn, Term
+from priory.answer.basis import Basis, Drawn, ScaledQuery
 from priory.answer.grid import EVERYTHING, Grid, Names
 from priory.answer.intervals import Interval, Source
 from priory.answer.ratios import Weights, added, below, ratios, weighed
@@ -90,12 +90,12 @@ def cdf(basis: Basis, name: str, by: Names = (), where: Given = None) -> Table:
 def answer(basis: Basis, asked: Query | Workload) -> Table:
     """Answers to product queries: a column for each attribute of a query; for a workload, a line for each answer."""
     if isinstance(asked, Query):
-        [found] = basis.intervals([[Term(asked)]])
+        [found] = basis.intervals([[ScaledQuery(asked)]])
         return assembled(_query_cells(basis, asked), _flat(found))
     if not isinstance(asked, Workload):
         raise OptionError("query", f"a Query or a Workload; got {type(asked).__name__}")
     sizes = [query.rows for query in asked.queries]
-    found_all = basis.intervals([[Term(query)] for query in asked.queries])
+    found_all = basis.intervals([[ScaledQuery(query)] for query in asked.queries])
     flat = [_flat(found) for found in found_all]
     columns = {
         "query": Cells(np.repeat(np.array([_described(q) for q in asked.queries], dtype=object), sizes)),

@@ -13,11 +13,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from priory.errors import OptionError
-from priory.estimate.evidence import Evidence
 from priory.estimate.lbfgs import minimised
-from priory.estimate.loss import L1, L2
-from priory.estimate.problem import GOING, MET, Problem, State, Status, fall
+from priory.estimate.problem import BASE, GOING, MET, Problem, Solver, Start, State, Status, Traits
 from priory.factor import Array
 
 # The first steps from a warm start, down to this part of the first temperature, are too hot to say anything.
@@ -35,26 +32,22 @@ _BURST = 40
 
 
 @dataclass(frozen=True, eq=False)
-class Multipliers:
+class Cooling:
     """What `Dual` carries between steps.
 
     Attributes:
-        alpha: one number for each answer; the potentials are Qᵀα.
-        temperature: λ of the last step, ∞ at the start.
-        calls: how many calls of the oracle that step took.
+        calls: how many calls of the oracle the last step took.
         coldest: λ does not go below this.
         move: by how much the last step changed α; the next one is searched for as far on.
     """
 
-    alpha: Array
-    temperature: float
     calls: int = 0
     coldest: float = 0.0
     move: Array | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class Dual:
+class Dual(Solver):
     """Bregman iterations in the multipliers, each solved by preconditioned L-BFGS through the oracle.
 
     Attributes:
@@ -67,6 +60,7 @@ class Dual:
         is_exact: whether a step that raises the loss, because it was too cold to be solved, is taken back.
     """
 
+    traits = Traits(losses=frozenset({"l2", "l1"}), has_multipliers=True)
     cooling: float = 10**0.125
     accuracy: float = 0.05
     iterations: int = 240
@@ -79,52 +73,57 @@ class Dual:
         """Settings for the least loss itself, where every step must be solved well."""
         return cls(cooling=10**0.5, accuracy=accuracy, iterations=60, inner=300, is_exact=True)
 
-    def init(self, problem: Problem, start: Array | None = None) -> State:
-        """The first guess; `start` holds multipliers, not potentials."""
-        evidence = evidence_of(problem)
-        alpha = np.zeros(evidence.size) if start is None else start
-        theta = evidence.adjoint(alpha)
-        marginals = problem.marginals(theta)
-        return State(theta, marginals, problem.loss(marginals)[0], 0, 1, (), Multipliers(alpha, np.inf))
+    def init(self, problem: Problem, start: Start = BASE) -> State:
+        """The first guess; of a start it takes the multipliers."""
+        alpha = np.zeros(problem.evidence.size) if start.multipliers is None else start.multipliers
+        state = State.at(problem, problem.evidence.adjoint(alpha))
+        return replace(state, carry=Cooling(), multipliers=alpha, temperature=np.inf)
 
     def step(self, problem: Problem, state: State) -> State:
         temperature = self.next_temperature(problem, state)
         after = self.step_at(problem, state, temperature)
-        if not self.is_exact or after.value <= state.value or np.isinf(state.carry.temperature):
+        if not self.is_exact or after.value <= state.value or np.isinf(state.temperature):
             return after
         # Where not even the last temperature helps any more, the loss has stopped falling.
-        falls = state.falls if temperature < state.carry.temperature else (*state.falls, 0.0)
-        carry = replace(state.carry, coldest=state.carry.temperature)
+        falls = state.falls if temperature < state.temperature else (*state.falls, 0.0)
+        carry = replace(state.carry, coldest=state.temperature)
         return replace(state, iteration=after.iteration, calls=after.calls, falls=falls, carry=carry)
 
     def step_at(self, problem: Problem, state: State, temperature: float) -> State:
         """One step at a given temperature."""
-        carry: Multipliers = state.carry
-        start = None if carry.move is None else carry.alpha + carry.move
+        carry: Cooling = state.carry
+        start = None if carry.move is None else state.alpha + carry.move
         alpha, marginals, calls = solved(
-            problem, carry.alpha, near=state.marginals, temperature=temperature, settings=self, start=start
+            problem, state.alpha, near=state.marginals, temperature=temperature, settings=self, start=start
         )
-        value = problem.loss(marginals)[0]
-        return State(
-            evidence_of(problem).adjoint(alpha),
+        return state.moved(
+            problem,
+            problem.evidence.adjoint(alpha),
             marginals,
-            value,
-            state.iteration + 1,
-            state.calls + calls,
-            fall(state.value, value, state.falls),
-            replace(carry, alpha=alpha, temperature=temperature, calls=calls, move=alpha - carry.alpha),
+            calls=calls,
+            carry=replace(carry, calls=calls, move=alpha - state.alpha),
+            multipliers=alpha,
+            temperature=temperature,
         )
+
+    def follow(self, problem: Problem, state: State, before: State, after: State) -> State:
+        """One step at the same temperature; its solution lies close to `after`, and the search for it begins there."""
+        start = state.alpha + after.alpha - before.alpha
+        alpha, marginals, calls = solved(
+            problem, state.alpha, near=after.marginals, temperature=after.temperature, settings=self, start=start
+        )
+        return placed(problem, after, alpha, marginals, calls=state.calls + calls)
 
     def next_temperature(self, problem: Problem, state: State) -> float:
         """λ of the next step: the first moves no multiplier by much more than 1, and λ falls fast while it is hot."""
-        carry: Multipliers = state.carry
-        if np.isinf(carry.temperature):
-            evidence = evidence_of(problem)
+        carry: Cooling = state.carry
+        evidence = problem.evidence
+        if np.isinf(state.temperature):
             return float(np.max(np.abs(evidence.excess(state.marginals)) / evidence.stddevs, initial=1e-12))
         if carry.calls > self.inner and state.falls[-1] > _WORTH_REPEATING:
-            return carry.temperature
-        is_hot = carry.temperature * evidence_of(problem).stddevs.min() > _HOT
-        return max(carry.coldest, carry.temperature / (max(self.cooling, _FAST) if is_hot else self.cooling))
+            return state.temperature
+        is_hot = state.temperature * evidence.stddevs.min() > _HOT
+        return max(carry.coldest, state.temperature / (max(self.cooling, _FAST) if is_hot else self.cooling))
 
     def status(self, problem: Problem, state: State) -> Status:
         if state.value < MET:
@@ -136,20 +135,17 @@ class Dual:
         return GOING
 
 
+def placed(problem: Problem, state: State, alpha: Array, marginals: Array, *, calls: int) -> State:
+    """A state like `state` at other multipliers, whose marginals are these."""
+    theta, value = problem.evidence.adjoint(alpha), problem.loss(marginals)[0]
+    return replace(state, theta=theta, marginals=marginals, value=value, calls=calls, multipliers=alpha)
+
+
 def interpolated(problem: Problem, start: State, end: State, share: float) -> State:
     """The state at multipliers a share of the way from `start` to `end`."""
-    first, last = (state.carry.alpha for state in (start, end))
-    alpha = first + share * (last - first)
-    theta = evidence_of(problem).adjoint(alpha)
-    marginals = problem.marginals(theta)
-    return replace(
-        end,
-        theta=theta,
-        marginals=marginals,
-        value=problem.loss(marginals)[0],
-        calls=end.calls + 1,
-        carry=replace(end.carry, alpha=alpha),
-    )
+    alpha = start.alpha + share * (end.alpha - start.alpha)
+    marginals = problem.marginals(problem.evidence.adjoint(alpha))
+    return placed(problem, end, alpha, marginals, calls=end.calls + 1)
 
 
 def _fall_to_come(falls: tuple[float, ...]) -> float:
@@ -159,17 +155,6 @@ def _fall_to_come(falls: tuple[float, ...]) -> float:
         return 0.0
     share = min(last / before, _SLOWEST) if before > 0 else _SLOWEST
     return last * share / (1 - share)
-
-
-def evidence_of(problem: Problem) -> Evidence:
-    """The evidence of a problem whose loss is L2 or L1.
-
-    Raises:
-        OptionError: the loss is another one.
-    """
-    if not isinstance(problem.loss, L1 | L2):
-        raise OptionError("solver", "this solver needs the L2 or L1 loss; use MirrorDescent for a loss of one's own")
-    return problem.loss.evidence
 
 
 def solved(
@@ -189,17 +174,17 @@ def solved(
     for first in range(0, settings.inner, _BURST):
         # Cells that fill up or empty on the way change how much they vary: every burst looks anew.
         unit = _Unit.of(problem, center, marginals, temperature)
-        goal = settings.accuracy * unit.freedom
+        goal = settings.accuracy * unit.degrees_of_freedom
         iterations = min(_BURST, settings.inner - first)
-        found = minimised(
+        minimum = minimised(
             unit.objective, unit.scale * alpha, goal=goal, iterations=iterations, limit=unit.limit, weights=unit.weights
         )
-        alpha, calls = found.x * unit.inverse, calls + found.calls
+        alpha, calls = minimum.x * unit.inverse, calls + minimum.calls
         marginals = problem.total * unit.last[1]
-        if unit.last[0] is not found.x:
+        if unit.last[0] is not minimum.x:
             # The last point tried was not taken.
-            marginals, calls = problem.marginals(evidence_of(problem).adjoint(alpha)), calls + 1
-        if found.steepness <= goal:
+            marginals, calls = problem.marginals(problem.evidence.adjoint(alpha)), calls + 1
+        if minimum.steepness <= goal:
             break
     return alpha, marginals, calls
 
@@ -217,7 +202,7 @@ class _Unit:
         target: what the gradient is 0 against: y/scale + ridge·scale·α₀.
         limit: the box that x stays in, or None.
         weights: scale/σ, which turns the gradient in x to standard deviations of the noise.
-        freedom: what the error of a step is held against.
+        degrees_of_freedom: what the error of a step is compared with.
         last: the last x asked for, and its marginals as shares.
     """
 
@@ -229,50 +214,50 @@ class _Unit:
     target: Array
     limit: Array | None
     weights: Array
-    freedom: float
+    degrees_of_freedom: float
     last: list[Array]
 
     @classmethod
     def of(cls, problem: Problem, center: Array, near: Array, temperature: float) -> "_Unit":
         """The step at a temperature, from a centre α₀; `near` are marginals close to the solution's."""
-        evidence = evidence_of(problem)
+        evidence = problem.evidence
         stiffness = temperature * evidence.stddevs**2
         scale = np.sqrt(evidence.variances(near, problem.total) + stiffness)
         inverse = 1 / scale
         ridge = stiffness * inverse**2
         misfit = evidence.excess(near)
-        if isinstance(problem.loss, L1):
+        if not problem.loss.is_smooth:
             # For L1 the penalty's dual is a box, |α| ≤ 1/(λσ), instead of a parabola.
-            pull, limit = np.zeros_like(scale), scale / (temperature * evidence.stddevs)
+            penalty, limit = np.zeros_like(scale), scale / (temperature * evidence.stddevs)
         else:
-            pull, limit = ridge, None
+            penalty, limit = ridge, None
         return cls(
             problem,
             scale,
             inverse,
             problem.total * inverse,
-            pull,
-            evidence.values * inverse + pull * (scale * center),
+            penalty,
+            evidence.values * inverse + penalty * (scale * center),
             limit,
             scale / evidence.stddevs,
-            _freedom(ridge, misfit),
+            _degrees_of_freedom(ridge, misfit),
             [near] * 2,
         )
 
     def objective(self, x: Array) -> tuple[float, Array]:
         """N log Z − ⟨α, y⟩ + (λ/2) Σ σ²(α − α₀)² but for a constant, and its gradient in x."""
-        evidence = evidence_of(self.problem)
+        evidence = self.problem.evidence
         log_z, shares = self.problem.oracle(evidence.adjoint(x * self.inverse))
         self.last[:] = x, shares
-        pull = self.ridge * x
-        value = self.problem.total * log_z + 0.5 * float(pull @ x) - float(self.target @ x)
+        penalty = self.ridge * x
+        value = self.problem.total * log_z + 0.5 * float(penalty @ x) - float(self.target @ x)
         gradient = evidence.predicted(shares) * self.gain
-        gradient += pull
+        gradient += penalty
         gradient -= self.target
         return value, gradient
 
 
-def _freedom(ridge: Array, misfit: Array) -> float:
+def _degrees_of_freedom(ridge: Array, misfit: Array) -> float:
     """About how many degrees of freedom a fit takes up, and a share of what is left to explain.
 
     Each answer takes up N·Var/(N·Var + λσ²). An error far below their sum is lost in the noise of the answers, and one

@@ -12,7 +12,7 @@ from priory.domain import Clique, Domain
 from priory.errors import DomainError, OptionError
 from priory.estimate.units import in_counts
 from priory.factor import Array
-from priory.model.layout import Layout
+from priory.model.engine.layout import Layout
 from priory.privacy.measurement import Measurement
 from priory.queries.parts import Matrix
 from priory.queries.query import Query
@@ -60,8 +60,8 @@ class Evidence:
         return cls(
             Layout.of(domain, cliques),
             queries,
-            _joined([np.asarray(m.values, dtype=np.float64) for m in measurements]),
-            _joined([np.broadcast_to(np.asarray(m.stddev, dtype=np.float64), m.query.shape) for m in measurements]),
+            joined([np.asarray(m.values, dtype=np.float64) for m in measurements]),
+            joined([np.broadcast_to(np.asarray(m.stddev, dtype=np.float64), m.query.shape) for m in measurements]),
             tuple("gaussian" if m.noise is None else m.noise.family for m in measurements),
         )
 
@@ -71,14 +71,14 @@ class Evidence:
         return len(self.values)
 
     @cached_property
-    def places(self) -> tuple[slice, ...]:
+    def spans(self) -> tuple[slice, ...]:
         """Where each query's answers lie."""
         ends = np.cumsum([0, *(query.rows for query in self.queries)])
         return tuple(slice(int(a), int(b)) for a, b in itertools.pairwise(ends))
 
-    def all_places(self, numbers: Sequence[int]) -> NDArray[np.intp]:
+    def indices_of(self, numbers: Sequence[int]) -> NDArray[np.intp]:
         """Where the answers of the queries with these numbers lie."""
-        return np.concatenate([np.arange(place.start, place.stop) for place in map(self.places.__getitem__, numbers)])
+        return np.concatenate([np.arange(span.start, span.stop) for span in map(self.spans.__getitem__, numbers)])
 
     @cached_property
     def _sources(self) -> tuple[tuple[slice, tuple[int, ...]], ...]:
@@ -95,12 +95,15 @@ class Evidence:
 
     def predicted(self, marginals: Array) -> Array:
         """Qμ: the answers that these marginals would give."""
+        return self._answered(self.queries, marginals)
+
+    def _answered(self, queries: Sequence[Query], marginals: Array) -> Array:
         if self._is_plain:
             return marginals
         answers = np.empty(self.size)
-        for query, (source, shape), place in zip(self.queries, self._sources, self.places, strict=True):
+        for query, (source, shape), span in zip(queries, self._sources, self.spans, strict=True):
             table = marginals[source]
-            answers[place] = table if query.is_marginal else query(table.reshape(shape)).reshape(-1)
+            answers[span] = table if query.is_marginal else query(table.reshape(shape)).reshape(-1)
         return answers
 
     def excess(self, marginals: Array) -> Array:
@@ -112,11 +115,7 @@ class Evidence:
 
         It is the diagonal of Q·Cov·Qᵀ, the second derivatives of N log Z in the multipliers of the answers.
         """
-        squares = marginals if self._is_plain else np.empty(self.size)
-        if not self._is_plain:
-            for query, (source, shape), place in zip(self._squared, self._sources, self.places, strict=True):
-                table = marginals[source]
-                squares[place] = table if query.is_marginal else query(table.reshape(shape)).reshape(-1)
+        squares = self._answered(self._squared, marginals)
         return np.maximum(squares - self.predicted(marginals) ** 2 / total, 0.0)
 
     @cached_property
@@ -138,8 +137,8 @@ class Evidence:
         if self._is_plain:
             return answers
         tables = np.zeros(self.layout.size)
-        for query, (source, _), place in zip(self.queries, self._sources, self.places, strict=True):
-            values = answers[place]
+        for query, (source, _), span in zip(self.queries, self._sources, self.spans, strict=True):
+            values = answers[span]
             tables[source] += values if query.is_marginal else query.adjoint(values.reshape(query.shape)).reshape(-1)
         return tables
 
@@ -153,8 +152,8 @@ class Evidence:
         return Evidence(
             Layout(self.layout.domain, tuple(dict.fromkeys(query.clique for query in queries))),
             queries,
-            _joined([self.values[self.places[i]] for i in numbers]),
-            _joined([self.stddevs[self.places[i]] for i in numbers]),
+            joined([self.values[self.spans[i]] for i in numbers]),
+            joined([self.stddevs[self.spans[i]] for i in numbers]),
             tuple(self.kinds[i] for i in numbers),
         )
 
@@ -165,14 +164,14 @@ class Implied:
 
     Attributes:
         evidence: those marginals, with the noise that is left in them.
-        shares: for each of them, the measured queries it is averaged from, with the axis that is kept and the weight.
-        places: where each measured query's answers lie.
+        shares: for each of them, the measured queries it is averaged from, with the axis that remains and the weight.
+        spans: where each measured query's answers lie.
         shapes: the shape of each measured query's answers.
     """
 
     evidence: Evidence
     shares: tuple[tuple[tuple[int, int, float], ...], ...]
-    places: tuple[slice, ...]
+    spans: tuple[slice, ...]
     shapes: tuple[tuple[int, ...], ...]
 
     @classmethod
@@ -186,8 +185,8 @@ class Implied:
         shares, stddevs = [], []
         for name in names:
             precisions = [
-                (number, query.clique.index(name), domain[name] / float(np.sum(evidence.stddevs[place] ** 2)))
-                for number, (query, place) in enumerate(zip(evidence.queries, evidence.places, strict=True))
+                (number, query.clique.index(name), domain[name] / float(np.sum(evidence.stddevs[span] ** 2)))
+                for number, (query, span) in enumerate(zip(evidence.queries, evidence.spans, strict=True))
                 if query.is_marginal and name in query.clique
             ]
             whole = sum(precision for _, _, precision in precisions)
@@ -196,13 +195,13 @@ class Implied:
         queries = tuple(Query.marginal(domain, name) for name in names)
         layout = Layout(domain, tuple(query.clique for query in queries))
         shapes = tuple(query.shape for query in evidence.queries)
-        empty = Evidence(layout, queries, np.zeros(layout.size), _joined(stddevs), ("gaussian",) * len(queries))
-        implied = cls(empty, tuple(shares), evidence.places, shapes)
+        empty = Evidence(layout, queries, np.zeros(layout.size), joined(stddevs), ("gaussian",) * len(queries))
+        implied = cls(empty, tuple(shares), evidence.spans, shapes)
         return replace(implied, evidence=empty.with_values(implied.answers(evidence.values)))
 
     def answers(self, values: Array) -> Array:
         """The implied marginals of measured `values`."""
-        return _joined(
+        return joined(
             [
                 np.asarray(sum(weight * self._summed(values, number, axis) for number, axis, weight in shares))
                 for shares in self.shares
@@ -212,19 +211,20 @@ class Implied:
     def multipliers(self, alpha: Array, size: int) -> Array:
         """Multipliers of the measured answers with the same potentials as `alpha` on the implied ones."""
         lifted = np.zeros(size)
-        for shares, place in zip(self.shares, self.evidence.places, strict=True):
+        for shares, span in zip(self.shares, self.evidence.spans, strict=True):
             for number, axis, weight in shares:
                 shape = self.shapes[number]
-                along = (weight * alpha[place]).reshape([-1 if i == axis else 1 for i in range(len(shape))])
-                lifted[self.places[number]] += np.broadcast_to(along, shape).reshape(-1)
+                along = (weight * alpha[span]).reshape([-1 if i == axis else 1 for i in range(len(shape))])
+                lifted[self.spans[number]] += np.broadcast_to(along, shape).reshape(-1)
         return lifted
 
     def _summed(self, values: Array, number: int, axis: int) -> Array:
-        table = values[self.places[number]].reshape(self.shapes[number])
+        table = values[self.spans[number]].reshape(self.shapes[number])
         return np.asarray(table.sum(axis=tuple(i for i in range(table.ndim) if i != axis)))
 
 
-def _joined(tables: Sequence[Array]) -> Array:
+def joined(tables: Sequence[Array]) -> Array:
+    """Tables one after the other, as one vector."""
     return np.concatenate([np.ravel(table) for table in tables]) if tables else np.empty(0)
 
 

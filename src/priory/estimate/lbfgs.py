@@ -1,7 +1,6 @@
 """L-BFGS: the limited-memory quasi-Newton method within a box, lean enough that the oracle is what costs.
 
-SciPy's L-BFGS-B spends several times the oracle's time on its own bookkeeping for the hundreds of thousands of unknowns
-met here, and cannot be told when the gradient is small enough.
+With SciPy's L-BFGS-B in its span an estimate takes 3 to 13 times as long (docs/studies/libraries.md).
 """
 
 import math
@@ -135,13 +134,13 @@ class _Memory:
         # Pairs that curve next to nothing, or endlessly, would leave the range of single precision.
         if not curvature > 1e-12 * max(float(turn @ turn), float(move @ move)):
             return
-        place = len(self._order) if len(self._order) < _MEMORY else self._order.pop(0)
+        span = len(self._order) if len(self._order) < _MEMORY else self._order.pop(0)
         # So scaled, a move times its turn is 1, and nothing leaves the range of single precision.
-        for row, vector in ((2 * place, move), (2 * place + 1, turn)):
+        for row, vector in ((2 * span, move), (2 * span + 1, turn)):
             np.multiply(vector, curvature**-0.5, out=self._rows[row], casting="same_kind")
-        self._order.append(place)
+        self._order.append(span)
         used = 2 * len(self._order)
-        for row in (2 * place, 2 * place + 1):
+        for row in (2 * span, 2 * span + 1):
             self._products[row, :used] = self._rows[:used] @ self._rows[row]
             self._products[:used, row] = self._products[row, :used]
 
@@ -162,21 +161,21 @@ class _Memory:
         slopes = (self._rows[:used] @ short).astype(np.float64)
         products = self._products[:used, :used]
         weights, c = np.zeros(used), -1.0
-        taken = {}
+        coefficients = {}
         for pair in reversed(self._order):
-            taken[pair] = c * slopes[2 * pair] + products[2 * pair] @ weights
-            weights[2 * pair + 1] -= taken[pair]
+            coefficients[pair] = c * slopes[2 * pair] + products[2 * pair] @ weights
+            weights[2 * pair + 1] -= coefficients[pair]
         newest = 2 * self._order[-1] + 1
         shrinking = 1 / products[newest, newest]
         weights, c = weights * shrinking, c * shrinking
         for pair in self._order:
             turned = c * slopes[2 * pair + 1] + products[2 * pair + 1] @ weights
-            weights[2 * pair] += taken[pair] - turned
+            weights[2 * pair] += coefficients[pair] - turned
         if not np.isfinite(weights).all():
             return -gradient
-        found = c * gradient
-        found += length * (weights.astype(np.float32) @ self._rows[:used]).astype(np.float64)
-        return found if float(found @ gradient) < 0 else -gradient
+        direction = c * gradient
+        direction += length * (weights.astype(np.float32) @ self._rows[:used]).astype(np.float64)
+        return direction if float(direction @ gradient) < 0 else -gradient
 
 
 def _searched(objective: Objective, here: _Point, direction: Array, limit: Array | None) -> _Trial:

@@ -1,9 +1,10 @@
 """Loss: how badly marginals explain the evidence, with the gradient on every clique."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from priory.domain import Clique, Domain
 from priory.errors import DomainError, OptionError
 from priory.estimate.evidence import Evidence
 from priory.factor import Array, Factor
-from priory.model.layout import Layout, Values
+from priory.model.engine.layout import Layout, Values
 from priory.queries.parts import Identity, Part
 from priory.queries.query import Query
 
@@ -29,6 +30,10 @@ class Loss(Protocol):
         """Its value, and its gradient (a subgradient where it has a kink)."""
 
     @property
+    def evidence(self) -> Evidence | None:
+        """The measurements that it is made from; None for a custom loss."""
+
+    @property
     def is_smooth(self) -> bool:
         """Whether it has a gradient everywhere, so that line searches and acceleration are sound."""
 
@@ -38,8 +43,8 @@ class Loss(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class L2:
-    """½ Σ ((Qμ − y)/σ)², the likelihood of Gaussian noise [Private-PGM, McKenna et al. 2019, §3].
+class _OfEvidence(ABC):
+    """A loss of (Qμ − y)/σ.
 
     Attributes:
         evidence: Q, y and σ.
@@ -51,46 +56,39 @@ class L2:
     def layout(self) -> Layout:
         return self.evidence.layout
 
-    @property
-    def is_smooth(self) -> bool:
-        return True
-
     def __call__(self, marginals: Array) -> tuple[float, Array]:
         excess = self.evidence.excess(marginals)
-        return 0.5 * float(excess @ excess), self.evidence.adjoint(excess / self.evidence.stddevs)
+        value, slope = self._of(excess)
+        return value, self.evidence.adjoint(slope / self.evidence.stddevs)
+
+    @abstractmethod
+    def _of(self, excess: Array) -> tuple[float, Array]:
+        """The value and the gradient in (Qμ − y)/σ."""
+
+
+class L2(_OfEvidence):
+    """½ Σ ((Qμ − y)/σ)², the likelihood of Gaussian noise [Private-PGM, McKenna et al. 2019, §3]."""
+
+    is_smooth: ClassVar[bool] = True
+
+    def _of(self, excess: Array) -> tuple[float, Array]:
+        return 0.5 * float(excess @ excess), excess
 
     @cached_property
     def lipschitz(self) -> float:
         """The sum over queries of λ_max(QᵀQ)/σ²: queries on one clique, or on overlapping ones, add up at worst."""
-        least = [float(self.evidence.stddevs[place].min()) for place in self.evidence.places]
+        least = [float(self.evidence.stddevs[span].min()) for span in self.evidence.spans]
         return sum(top_eigenvalue(q) / s**2 for q, s in zip(self.evidence.queries, least, strict=True))
 
 
-@dataclass(frozen=True, eq=False)
-class L1:
-    """Σ |Qμ − y|/σ, up to a factor the likelihood of Laplace noise [Private-PGM, McKenna et al. 2019, §3].
+class L1(_OfEvidence):
+    """Σ |Qμ − y|/σ, up to a factor the likelihood of Laplace noise [Private-PGM, McKenna et al. 2019, §3]."""
 
-    Attributes:
-        evidence: Q, y and σ.
-    """
+    is_smooth: ClassVar[bool] = False
+    lipschitz: ClassVar[float] = np.inf
 
-    evidence: Evidence
-
-    @property
-    def layout(self) -> Layout:
-        return self.evidence.layout
-
-    @property
-    def is_smooth(self) -> bool:
-        return False
-
-    def __call__(self, marginals: Array) -> tuple[float, Array]:
-        excess = self.evidence.excess(marginals)
-        return float(np.abs(excess).sum()), self.evidence.adjoint(np.sign(excess) / self.evidence.stddevs)
-
-    @property
-    def lipschitz(self) -> float:
-        return np.inf
+    def _of(self, excess: Array) -> tuple[float, Array]:
+        return float(np.abs(excess).sum()), np.sign(excess)
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +106,7 @@ class CustomLoss:
     function: Callable[[Mapping[Clique, Factor]], tuple[float, Gradients]]
     is_smooth: bool = True
     lipschitz: float = np.inf
+    evidence: ClassVar[None] = None
 
     @classmethod
     def of(
@@ -133,11 +132,11 @@ class CustomLoss:
 
 
 def loss_of(loss: str | Loss, evidence: Evidence) -> Loss:
-    """The loss meant by "l2", "l1" or a loss of one's own."""
+    """The loss meant by "l2", "l1" or a custom loss."""
     if not isinstance(loss, str):
         return loss
     if loss not in ("l2", "l1"):
-        raise OptionError("loss", f"'l2', 'l1' or a loss of one's own; got {loss!r}")
+        raise OptionError("loss", f"'l2', 'l1' or a custom loss; got {loss!r}")
     return L2(evidence) if loss == "l2" else L1(evidence)
 
 

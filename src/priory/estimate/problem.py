@@ -1,16 +1,17 @@
-"""Problem: what a solver minimises, what it carries from step to step, and the one loop that drives them all."""
+"""Problem: what a solver minimises, the contract of a solver, and the one loop that drives them all."""
 
+import math
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 
+from priory.errors import OptionError
+from priory.estimate.evidence import Evidence
 from priory.estimate.loss import Loss
 from priory.factor import Array
 from priory.model.tilted import Oracle
-
-C = TypeVar("C")
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,35 @@ class Problem:
         """The potentials of the base itself."""
         return np.zeros(self.loss.layout.size)
 
+    @property
+    def evidence(self) -> Evidence:
+        """The evidence of a loss that is made from measurements.
+
+        Raises:
+            OptionError: the loss is a custom one.
+        """
+        if self.loss.evidence is None:
+            raise OptionError("solver", "this solver needs the L2 or L1 loss; use MirrorDescent for a custom loss")
+        return self.loss.evidence
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """Where an earlier estimate ended. A solver takes from it what it can use.
+
+    Attributes:
+        theta: potentials in the layout of the problem's loss; None for those of the base.
+        multipliers: one for each answer; None for zeros.
+        pace: `State.pace` of the same solver then; 0 where there is none.
+    """
+
+    theta: Array | None = None
+    multipliers: Array | None = None
+    pace: float = 0.0
+
+
+BASE = Start()
+
 
 @dataclass(frozen=True, eq=False)
 class State:
@@ -70,23 +100,84 @@ class State:
         iteration: how many steps were taken.
         calls: how many times the oracle was called.
         falls: by how much, relative to its size, the loss fell in the latest steps.
-        carry: whatever else the solver carries between steps.
+        carry: whatever else the solver carries between steps; nobody else reads it.
+        multipliers: α with θ = Qᵀα, of solvers whose traits say that they have them.
+        temperature: λ of the last step of such solvers; NaN for others.
+        pace: how long the last step was, in a measure of the solver's own, for a later estimate to begin with.
     """
 
     theta: Array
     marginals: Array
     value: float
-    iteration: int
-    calls: int
-    falls: tuple[float, ...]
-    carry: Any
+    iteration: int = 0
+    calls: int = 1
+    falls: tuple[float, ...] = ()
+    carry: Any = None
+    multipliers: Array | None = None
+    temperature: float = math.nan
+    pace: float = 0.0
+
+    @classmethod
+    def at(cls, problem: Problem, theta: Array | None = None) -> "State":
+        """The first state, at potentials `theta` or at the base; one call of the oracle."""
+        theta = problem.zero() if theta is None else theta
+        marginals = problem.marginals(theta)
+        return cls(theta, marginals, problem.loss(marginals)[0])
+
+    def moved(self, problem: Problem, theta: Array, marginals: Array, *, calls: int, **changes: Any) -> "State":  # noqa: ANN401
+        """The state one step on, which took so many calls; `changes` are those of other fields."""
+        value = problem.loss(marginals)[0]
+        return replace(
+            self,
+            theta=theta,
+            marginals=marginals,
+            value=value,
+            iteration=self.iteration + 1,
+            calls=self.calls + calls,
+            falls=fall(self.value, value, self.falls),
+            **changes,
+        )
+
+    @property
+    def alpha(self) -> Array:
+        """The multipliers of a solver that has them."""
+        if self.multipliers is None:
+            raise TypeError("this solver has no multipliers")
+        return self.multipliers
+
+
+@dataclass(frozen=True)
+class Traits:
+    """What a solver can do. Callers and the contract tests ask this, never its class.
+
+    Attributes:
+        losses: the losses that it can minimise.
+        reaches_least_loss: whether it ends at the least loss when it is run to the end.
+        has_multipliers: whether its states have multipliers and temperatures, so that evidence can enter level by
+            level, steps can be taken in part, and a perturbed fit follows from the fit itself.
+        accuracy: how close, relative to the least loss, it then comes.
+    """
+
+    losses: frozenset[Literal["l2", "l1", "custom"]] = frozenset({"l2"})
+    reaches_least_loss: bool = True
+    has_multipliers: bool = False
+    accuracy: float = 1e-4
 
 
 class Solver(Protocol):
-    """An iterative estimator. `path` drives it; a solver never loops over itself."""
+    """An iterative estimator: frozen settings and three methods. `states` drives it; a solver never loops over itself.
 
-    def init(self, problem: Problem, start: Array | None = None) -> State:
-        """The first guess, at potentials `start` or at the base, and whatever must be carried between steps."""
+    A class that inherits from this has `finish` and `follow` for nothing.
+    """
+
+    traits: ClassVar[Traits] = Traits()
+
+    def init(self, problem: Problem, start: Start = BASE) -> State:
+        """The first guess, from where `start` says, and whatever must be carried between steps.
+
+        Raises:
+            OptionError: it cannot minimise this loss.
+        """
 
     def step(self, problem: Problem, state: State) -> State:
         """One iteration. Pure: same state in, same state out."""
@@ -94,8 +185,16 @@ class Solver(Protocol):
     def status(self, problem: Problem, state: State) -> Status:
         """Keep going, converged, or why we gave up."""
 
+    def finish(self, problem: Problem, state: State) -> State:
+        """The state with potentials whose marginals are its own; most solvers have no others."""
+        return state
 
-def path(solver: Solver, problem: Problem, start: Array | None = None) -> Iterator[State]:
+    def follow(self, problem: Problem, state: State, before: State, after: State) -> State:
+        """One step on a perturbed problem, where the unperturbed one went from `before` to `after`."""
+        return self.step(problem, state)
+
+
+def states(solver: Solver, problem: Problem, start: Start = BASE) -> Iterator[State]:
     """The states of a solver, from its first guess until it is done."""
     state = solver.init(problem, start)
     yield state

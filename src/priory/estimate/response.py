@@ -14,14 +14,14 @@ import numpy as np
 
 from priory.errors import OptionError
 from priory.estimate.dual import Dual, solved
-from priory.estimate.estimator import estimate, signs_of
+from priory.estimate.estimator import estimate
 from priory.estimate.evidence import Evidence
 from priory.estimate.loss import L2
 from priory.estimate.problem import Problem
+from priory.estimate.setting import signs_of
 from priory.estimate.tangent import tangent
 from priory.estimate.total import TotalEstimate, total_of
 from priory.factor import Array
-from priory.model.layout import Layout
 from priory.model.model import Model
 from priory.model.tilted import Oracle, merged
 from priory.privacy.measurement import Measurement
@@ -48,7 +48,7 @@ class Response:
         model: the model.
         evidence: its measurements, with the model's own answers in place of the noisy ones.
         measured: the noisy ones.
-        total: how the total follows from the answers, or the total itself.
+        total: how the total follows from the answers.
         temperature: λ; ∞ where nothing moves the model.
         marginals: the model's marginals on the measured cliques, in records.
     """
@@ -56,7 +56,7 @@ class Response:
     model: Model
     evidence: Evidence
     measured: Array
-    total: TotalEstimate | float
+    total: TotalEstimate
     temperature: float
     marginals: Array
 
@@ -67,28 +67,27 @@ class Response:
         Where the model does not say how many degrees of freedom it has, it is estimated anew to see.
         """
         evidence = Evidence.of(model.domain, measurements)
-        oracle = Tilting.of(model, evidence.layout)
+        oracle = model.bind(evidence.layout.cliques)
         marginals = model.total * oracle(np.zeros(evidence.layout.size))[1]
         own = evidence.with_values(evidence.predicted(marginals))
         still = cls(model, own, evidence.values, _total(model, evidence), math.inf, marginals)
-        told = model.diagnostics
-        if told is not None and told.stop == "converged":
+        diagnostics = model.diagnostics
+        if diagnostics is not None and diagnostics.stop == "converged":
             return replace(still, temperature=_CONVERGED * still._usual_temperature())
-        freedom = _freedom(model, measurements)
-        return still if freedom < _NONE else replace(still, temperature=still._temperature(oracle, freedom))
+        wanted = _degrees_of_freedom(model, measurements)
+        return still if wanted < _NONE else replace(still, temperature=still._temperature(oracle, wanted))
 
     def oracle(self) -> Oracle:
         """One for each thread."""
-        return Tilting.of(self.model, self.evidence.layout)
+        return self.model.bind(self.evidence.layout.cliques)
 
     def moved(self, oracle: Oracle, added: Array) -> tuple[Model, Array]:
         """The model had `added` been added to its answers, and its answers then."""
         values = self.evidence.values + added
-        records = self.total(values) if isinstance(self.total, TotalEstimate) else self.total
+        records = self.total(values)
         if math.isinf(self.temperature):
-            return replace(
-                self.model, total=records, diagnostics=None
-            ), self.evidence.values * records / self.model.total
+            unmoved = replace(self.model, total=records, diagnostics=None)
+            return unmoved, self.evidence.values * records / self.model.total
         alpha, marginals = self._step(oracle, values, records, self.temperature)
         potentials = merged(self.model.potentials, self.evidence.layout.unpack(self.evidence.adjoint(alpha)))
         return Model(self.model.base, potentials, records), self.evidence.predicted(marginals)
@@ -100,7 +99,7 @@ class Response:
         )
         return alpha, marginals
 
-    def _temperature(self, oracle: Oracle, freedom: float) -> float:
+    def _temperature(self, oracle: Oracle, wanted: float) -> float:
         """By steps of four until the degrees of freedom lie between two temperatures, then by halves.
 
         An estimate that took its last step at some temperature follows its answers no less than that step alone would,
@@ -110,109 +109,76 @@ class Response:
         temperature = self._usual_temperature() if math.isinf(last) else last
         low, high, before = 0.0, math.inf, -math.inf
         for _ in range(_TRIALS):
-            found = self._freedom(oracle, temperature)
-            is_coldest = low == 0 and found - before <= _CLOSE * freedom
-            is_hottest = temperature == last and found >= freedom
-            if is_coldest or is_hottest or abs(found - freedom) <= _CLOSE * freedom:
+            degrees = self._degrees_of_freedom(oracle, temperature)
+            is_coldest = low == 0 and degrees - before <= _CLOSE * wanted
+            is_hottest = temperature == last and degrees >= wanted
+            if is_coldest or is_hottest or abs(degrees - wanted) <= _CLOSE * wanted:
                 break
-            before = found if low == 0 else before
-            low, high = (temperature, high) if found > freedom else (low, temperature)
+            before = degrees if low == 0 else before
+            low, high = (temperature, high) if degrees > wanted else (low, temperature)
             temperature = 4 * low if math.isinf(high) else high / 4 if low == 0 else math.sqrt(low * high)
         return temperature
 
     def _last_temperature(self) -> float:
-        told = self.model.diagnostics
-        steps = [t for level in told.schedule for t in level.temperatures] if told else []
+        diagnostics = self.model.diagnostics
+        steps = [t for level in diagnostics.schedule for t in level.temperatures] if diagnostics else []
         return steps[-1] if steps else math.inf
 
     def _usual_temperature(self) -> float:
         """One that moves a multiplier by about 1 for an answer that is off by its noise."""
         return 1 / float(np.median(self.evidence.stddevs))
 
-    def _freedom(self, oracle: Oracle, temperature: float) -> float:
+    def _degrees_of_freedom(self, oracle: Oracle, temperature: float) -> float:
         # The signs are those of the estimate itself, so that chance enters both numbers alike.
         signs = signs_of(self.evidence)
         problem = Problem(oracle, L2(self.evidence), self.model.total)
         still = np.zeros(self.evidence.size)
-        found = tangent(
+        moved = tangent(
             problem,
             still,
             self.marginals,
-            pull=signs * self.evidence.stddevs,
+            right_hand_side=signs * self.evidence.stddevs,
             center=still,
             temperature=temperature,
             accuracy=_ALONG,
             most=_SETTINGS.inner,
         )
-        moved = self.evidence.predicted(found.marginals) / self.evidence.stddevs
-        return float(signs @ moved) + isinstance(self.total, TotalEstimate)
+        answers = self.evidence.predicted(moved.marginals) / self.evidence.stddevs
+        return float(signs @ answers) + self.total.is_estimated
 
 
-def without(model: Model, kept: Sequence[Measurement], query: Query, temperature: float) -> Array:
-    """What the model would answer had it been estimated from the `kept` measurements alone.
+def without(model: Model, remaining: Sequence[Measurement], query: Query, temperature: float) -> Array:
+    """What the model would answer had it been estimated from the `remaining` measurements alone.
 
-    The potentials of the others are taken away, and one step on what is kept repairs what else they had explained.
+    The potentials of the others are taken away, and one step on what remains repairs what else they had explained.
     """
-    evidence = Evidence.of(model.domain, kept)
+    evidence = Evidence.of(model.domain, remaining)
     known = set(evidence.layout.cliques)
     bare = Model(model.base, {c: factor for c, factor in model.potentials.items() if c in known}, model.total)
     if math.isinf(temperature):
         return bare.answer(query)
-    oracle = Tilting.of(bare, evidence.layout)
+    oracle = bare.bind(evidence.layout.cliques)
     start = bare.total * oracle(np.zeros(evidence.layout.size))[1]
     own = evidence.with_values(evidence.predicted(start))
-    response = Response(bare, own, evidence.values, bare.total, temperature, start)
+    response = Response(bare, own, evidence.values, TotalEstimate.known(bare.total), temperature, start)
     return response.moved(oracle, evidence.values - own.values)[0].answer(query)
 
 
-def _freedom(model: Model, measurements: Sequence[Measurement]) -> float:
-    freedom = model.diagnostics.freedom if model.diagnostics else math.nan
-    if not math.isnan(freedom) or not measurements:
-        return freedom if measurements else 0.0
-    told = estimate(measurements, model.domain, base=model.base, total=model.total).diagnostics
-    return told.freedom if told else 0.0
+def _degrees_of_freedom(model: Model, measurements: Sequence[Measurement]) -> float:
+    if not measurements:
+        return 0.0
+    known = model.diagnostics.degrees_of_freedom if model.diagnostics else math.nan
+    if not math.isnan(known):
+        return known
+    again = estimate(measurements, model.domain, base=model.base, total=model.total).diagnostics
+    return again.degrees_of_freedom if again else 0.0
 
 
-def _total(model: Model, evidence: Evidence) -> TotalEstimate | float:
+def _total(model: Model, evidence: Evidence) -> TotalEstimate:
     """How the model's total follows from its answers: not at all if it is not what they give."""
+    given = TotalEstimate.known(model.total)
     try:
         counted = total_of(evidence)
     except OptionError:
-        return model.total
-    return counted if math.isclose(counted(evidence.values), model.total, rel_tol=1e-9) else model.total
-
-
-@dataclass(frozen=True, eq=False)
-class Tilting:
-    """The oracle of a model tilted further on some cliques.
-
-    Attributes:
-        layout: those cliques.
-        inner: the oracle of the model's base on them and on the model's own.
-        theta: the model's own potentials, as that oracle takes them.
-    """
-
-    layout: Layout
-    inner: Oracle
-    theta: Array
-
-    @classmethod
-    def of(cls, model: Model, layout: Layout) -> "Tilting":
-        """The oracle of `model` on the cliques of `layout`."""
-        extra = [clique for clique in model.potentials if clique not in set(layout.cliques)]
-        inner = model.base.bind((*layout.cliques, *extra))
-        theta = np.zeros(inner.layout.size)
-        for clique, offset in zip(inner.layout.cliques, inner.layout.offsets, strict=False):
-            if clique in model.potentials:
-                values = model.potentials[clique].values.reshape(-1)
-                theta[offset : offset + values.size] = values
-        return cls(layout, inner, theta)
-
-    def __call__(self, theta: Array, out: Array | None = None) -> tuple[float, Array]:
-        full = self.theta.copy()
-        full[: self.layout.size] += theta
-        log_z, marginals = self.inner(full)
-        if out is None:
-            return log_z, marginals[: self.layout.size]
-        out[...] = marginals[: self.layout.size]
-        return log_z, out
+        return given
+    return counted if math.isclose(counted(evidence.values), model.total, rel_tol=1e-9) else given

@@ -7,188 +7,182 @@ divergence taken along one random direction:
 
     Σ ((y − F(y))/σ)² − 1 + (2/γ) z·(F(y + γσz) − F(y))/σ.
 
-It speaks of the fit to y, not of a fit to noisier data, so the point it prefers needs no carrying over. For `Dual` and
-the L2 loss γ tends to 0: the second fit is the first with its tangent along z. z is taken as random signs, which leave
-the least variance. Where the total N = w·y is estimated too, it adds Σ w·F/N = 1 to the divergence of any fit with that
-total; so both fits share one N, and the 1 is added. All this is post-processing and costs no privacy.
+It speaks of the fit to y, not of a fit to noisier data, so the point it prefers needs no carrying over. For solvers
+with multipliers and a smooth loss γ tends to 0: the perturbed fit is the fit with its tangent along z. z is taken as
+random signs, which leave the least variance. Where the total N = w·y is estimated too, it adds Σ w·F/N = 1 to the
+divergence of any fit with that total; so both fits share one N, and the 1 is added. All this is post-processing and
+costs no privacy.
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from priory.estimate.dual import Dual, Multipliers, evidence_of, interpolated, solved
-from priory.estimate.loss import L2
-from priory.estimate.problem import Problem, Solver, State
+from priory.estimate.dual import interpolated, placed
+from priory.estimate.problem import BASE, Problem, Solver, Start, State
+from priory.estimate.setting import Setting
 from priory.estimate.tangent import Tangent, marginals_along, tangent
 from priory.factor import Array
 
 # γ where two fits are compared: they differ by more than the solver's accuracy, and are nearly linear in it.
 SPLIT = 0.5
-# What may be left over of the second fit's move, squared, for each degree of freedom: at first, and where it decides.
+# What may be left over of the tangent, squared, for each degree of freedom: at first, and where it decides.
 _ROUGH, _SHARP = 0.2, 0.005
-# Calls of the oracle that finding that move may take.
+# Calls of the oracle that finding the tangent may take.
 _MOST = 100
 
 
 @dataclass(frozen=True, eq=False)
-class Pair:
-    """The same solver on y and on y + γσz, in step.
+class CoupledState:
+    """A fit to y and the same solver's fit to y + γσz, after as many steps.
 
     Attributes:
-        mine: the state on y.
-        other: the state on y + γσz.
-        fitted: the answers of the first, in standard deviations.
+        fit: the state on y.
+        perturbed: the state on y + γσz.
+        fitted: the answers of the fit, in standard deviations.
         error: the estimated sum of their squared errors, in units of the noise variance.
-        freedom: the estimated divergence, the degrees of freedom that the fit has used.
+        degrees_of_freedom: the estimated divergence, the degrees of freedom that the fit has used.
     """
 
-    mine: State
-    other: State
+    fit: State
+    perturbed: State
     fitted: Array
     error: float
-    freedom: float
+    degrees_of_freedom: float
 
     @property
     def calls(self) -> int:
         """Oracle calls of both."""
-        return self.mine.calls + self.other.calls
+        return self.fit.calls + self.perturbed.calls
 
     @property
-    def apart(self) -> Array:
-        """How far the multipliers of the second lie from those of the first; for `Dual` only."""
-        apart: Array = self.other.carry.alpha - self.mine.carry.alpha
-        return apart
+    def perturbation(self) -> Array:
+        """The multipliers of the perturbed fit less those of the fit."""
+        return self.perturbed.alpha - self.fit.alpha
 
-    def is_better_than(self, start: "Pair", caution: float = 1.0) -> bool:
-        """Whether the estimated gain over `start` exceeds its own standard error, `caution` times.
+    def is_better_than(self, start: "CoupledState", caution: float = 1.0) -> bool:
+        """Whether the estimated gain over `start` exceeds its own standard error, `caution` times."""
+        return start.error - self.error > caution * gain_deviation([(self, start)])
 
-        With F the fit here and F₀ the one there, the gain contains 2⟨F − F₀, noise⟩, of deviation 2‖F − F₀‖, and a
-        divergence taken along one direction, of variance no more than about eight times itself. Gains below one unit of
-        noise are not worth the emptier cells of a colder point.
-        """
-        return start.error - self.error > caution * self._deviation(start)
-
-    def share_from(self, start: "Pair", caution: float = 1.0) -> float:
-        """How much of the way from `start` to here is worth going: 1 or more for all of it, 0 or less for none.
+    def share_from(self, start: "CoupledState", caution: float = 1.0) -> float:
+        """How much of the way from `start` to here to go: 1 or more for all of it, 0 or less for none.
 
         Along F₀ + t(F − F₀) the estimated error is a parabola, least at t = ½(gain/‖F − F₀‖² + 1), as in Stein's own
         shrinking; half the standard error of the gain, `caution` times, is taken off first.
         """
-        moved = self._moved(start)
-        gain = start.error - self.error - caution * self._deviation(start)
-        return 0.5 * (gain / max(moved, 1e-12) + 1)
+        gain = start.error - self.error - caution * gain_deviation([(self, start)])
+        return 0.5 * (gain / max(self.squared_move(start), 1e-12) + 1)
 
-    def _moved(self, start: "Pair") -> float:
+    def squared_move(self, start: "CoupledState") -> float:
+        """‖F − F₀‖², with F the fit here and F₀ the one at `start`."""
         return float(np.sum((self.fitted - start.fitted) ** 2))
 
-    def _deviation(self, start: "Pair") -> float:
-        freedom = max(0.0, self.freedom - start.freedom)
-        return float(np.sqrt(1 + 4 * self._moved(start) + 8 * freedom))
+
+def gain_deviation(pairs: list[tuple[CoupledState, CoupledState]]) -> float:
+    """The standard error of the gain, in estimated error, of each pair's first over its second, all together.
+
+    With F the fit of the first and F₀ that of the second, the gain contains 2⟨F − F₀, noise⟩, of deviation 2‖F − F₀‖,
+    and a divergence taken along one direction, of variance no more than about eight times itself. Gains below one unit
+    of noise do not make up for the emptier cells of a colder point.
+    """
+    moved = sum(end.squared_move(start) for end, start in pairs)
+    divergence = sum(max(0.0, end.degrees_of_freedom - start.degrees_of_freedom) for end, start in pairs)
+    return float(np.sqrt(1 + 4 * moved + 8 * divergence))
 
 
 @dataclass(frozen=True, eq=False)
-class Race:
-    """A solver, the problem with y, the problem with y + γσz, and z.
+class CoupledFits:
+    """A solver on the problem with y and on the problem with y + γσz.
 
     Attributes:
         solver: the solver.
-        mine: the problem with y.
-        other: the problem with y + γσz.
-        normals: z.
-        has_total: whether the total was estimated from y.
+        problem: the problem with y.
+        perturbed: the problem with y + γσz.
+        signs: z.
+        has_estimated_total: whether the total was estimated from y.
     """
 
     solver: Solver
-    mine: Problem
-    other: Problem
-    normals: Array
-    has_total: bool
+    problem: Problem
+    perturbed: Problem
+    signs: Array
+    has_estimated_total: bool
 
-    def pair(self, mine: State, other: State) -> Pair:
-        """Both states, with the estimated errors of the first."""
-        evidence = evidence_of(self.mine)
-        fitted = evidence.predicted(mine.marginals) / evidence.stddevs
-        moved = evidence.predicted(other.marginals) / evidence.stddevs - fitted
+    @classmethod
+    def of(
+        cls, setting: Setting, members: Sequence[int], perturbed: Array, *, has_estimated_total: bool
+    ) -> "CoupledFits":
+        """The fits to the queries with these numbers, when the answers to all are those of `setting` or `perturbed`."""
+        fit, other = (setting.problem(members, values) for values in (setting.evidence.values, perturbed))
+        signs = setting.signs[setting.evidence.indices_of(members)]
+        return cls(setting.solver, fit, other, signs, has_estimated_total)
+
+    def coupled(self, fit: State, perturbed: State) -> CoupledState:
+        """Both states, with the estimated error of the first."""
+        evidence = self.problem.evidence
+        fitted = evidence.predicted(fit.marginals) / evidence.stddevs
+        moved = evidence.predicted(perturbed.marginals) / evidence.stddevs - fitted
         misfit = evidence.values / evidence.stddevs - fitted
-        freedom = float(self.normals @ moved) / SPLIT + self.has_total
-        return Pair(mine, other, fitted, float(misfit @ misfit) - evidence.size + 2 * freedom, freedom)
+        divergence = float(self.signs @ moved) / SPLIT + self.has_estimated_total
+        return CoupledState(fit, perturbed, fitted, float(misfit @ misfit) - evidence.size + 2 * divergence, divergence)
 
-    def start(self, mine: Array | None = None, other: Array | None = None) -> Pair:
+    def start(self, fit: Start = BASE, perturbed: Start = BASE) -> CoupledState:
         """Both solvers at their first guess."""
-        first = self.solver.init(self.mine, mine)
-        if not self._is_smooth or mine is None or other is None:
-            return self.pair(first, self.solver.init(self.other, other))
-        return self.pair(first, self._beside(first, other - mine, calls=0))
+        first = self.solver.init(self.problem, fit)
+        if not self._has_tangent or fit.multipliers is None or perturbed.multipliers is None:
+            return self.coupled(first, self.solver.init(self.perturbed, perturbed))
+        return self.coupled(first, self._beside(first, perturbed.multipliers - fit.multipliers, calls=0))
 
-    def step(self, pair: Pair) -> Pair:
+    def step(self, state: CoupledState) -> CoupledState:
         """Both solvers one step on."""
-        if self._is_smooth:
-            return self._along(pair, self.solver.step(self.mine, pair.mine), pair.other.calls, accuracy=_ROUGH)
-        if isinstance(self.solver, Dual):
-            return self._step_together(self.solver, pair)
-        return self.pair(self.solver.step(self.mine, pair.mine), self.solver.step(self.other, pair.other))
+        after = self.solver.step(self.problem, state.fit)
+        if self._has_tangent:
+            return self._along(state, after, state.perturbed.calls, accuracy=_ROUGH)
+        return self.coupled(after, self.solver.follow(self.perturbed, state.perturbed, state.fit, after))
 
-    def between(self, start: Pair, end: Pair, share: float) -> Pair:
-        """The pair at multipliers a share of the way from one to the other; for `Dual` only."""
-        mine = interpolated(self.mine, start.mine, end.mine, share)
-        if not self._is_smooth:
-            return self.pair(mine, interpolated(self.other, start.other, end.other, share))
-        return self.pair(mine, self._beside(mine, start.apart + share * (end.apart - start.apart), end.other.calls))
+    def between(self, start: CoupledState, end: CoupledState, share: float) -> CoupledState:
+        """Both states at multipliers a share of the way from `start` to `end`."""
+        fit = interpolated(self.problem, start.fit, end.fit, share)
+        if not self._has_tangent:
+            return self.coupled(fit, interpolated(self.perturbed, start.perturbed, end.perturbed, share))
+        perturbation = start.perturbation + share * (end.perturbation - start.perturbation)
+        return self.coupled(fit, self._beside(fit, perturbation, end.perturbed.calls))
+
+    def sharpened(self, before: CoupledState, state: CoupledState) -> CoupledState:
+        """The state after `before` with its error estimated as well as it can be."""
+        if not self._has_tangent:
+            return state
+        start = state.perturbation / SPLIT
+        return self._along(before, state.fit, state.perturbed.calls, accuracy=_SHARP, start=start)
 
     @property
-    def _is_smooth(self) -> bool:
-        """Whether a step's solution moves smoothly with its answers, so that the second one follows from the first."""
-        return isinstance(self.solver, Dual) and isinstance(self.mine.loss, L2)
+    def _has_tangent(self) -> bool:
+        """Whether a step's solution moves smoothly with its answers, so that the perturbed one follows from it."""
+        return self.solver.traits.has_multipliers and self.problem.loss.is_smooth
 
-    def _beside(self, mine: State, apart: Array, calls: int) -> State:
-        """The second state at multipliers so far from those of the first, its marginals to first order."""
-        moved = marginals_along(self.mine, mine.carry.alpha, mine.marginals, apart)
-        return self._other(mine, Tangent(apart, moved, calls + 1))
+    def _beside(self, fit: State, perturbation: Array, calls: int) -> State:
+        """The perturbed state at multipliers so far from those of the fit, its marginals to first order."""
+        moved = marginals_along(self.problem, fit.alpha, fit.marginals, perturbation)
+        return self._moved(fit, Tangent(perturbation, moved, calls + 1))
 
-    def sharpened(self, before: Pair, pair: Pair) -> Pair:
-        """The pair after `before` with its error estimated as well as it can be."""
-        if not self._is_smooth:
-            return pair
-        return self._along(before, pair.mine, pair.other.calls, accuracy=_SHARP, start=pair.apart / SPLIT)
-
-    def _along(self, before: Pair, mine: State, calls: int, *, accuracy: float, start: Array | None = None) -> Pair:
-        """The first state, and what its step becomes where the answers move along z, to first order."""
+    def _along(
+        self, before: CoupledState, fit: State, calls: int, *, accuracy: float, start: Array | None = None
+    ) -> CoupledState:
+        """The fit, and what its step becomes where the answers move along z, to first order."""
         moved = tangent(
-            self.mine,
-            mine.carry.alpha,
-            mine.marginals,
-            pull=self.normals * evidence_of(self.mine).stddevs,
-            center=before.apart / SPLIT,
-            temperature=mine.carry.temperature,
+            self.problem,
+            fit.alpha,
+            fit.marginals,
+            right_hand_side=self.signs * self.problem.evidence.stddevs,
+            center=before.perturbation / SPLIT,
+            temperature=fit.temperature,
             accuracy=accuracy,
             most=_MOST,
             start=start,
         )
-        second = Tangent(SPLIT * moved.alpha, SPLIT * moved.marginals, calls + moved.calls)
-        return self.pair(mine, self._other(mine, second))
+        scaled = Tangent(SPLIT * moved.alpha, SPLIT * moved.marginals, calls + moved.calls)
+        return self.coupled(fit, self._moved(fit, scaled))
 
-    def _other(self, mine: State, moved: Tangent) -> State:
-        alpha, marginals = mine.carry.alpha + moved.alpha, mine.marginals + moved.marginals
-        return replace(
-            mine,
-            theta=evidence_of(self.other).adjoint(alpha),
-            marginals=marginals,
-            value=self.other.loss(marginals)[0],
-            calls=moved.calls,
-            carry=replace(mine.carry, alpha=alpha),
-        )
-
-    def _step_together(self, solver: Dual, pair: Pair) -> Pair:
-        """At one temperature; the second solution lies close to the first, and the search for it begins there."""
-        mine = solver.step(self.mine, pair.mine)
-        carry: Multipliers = mine.carry
-        center: Array = pair.other.carry.alpha
-        start = center + carry.alpha - pair.mine.carry.alpha
-        alpha, marginals, calls = solved(
-            self.other, center, near=mine.marginals, temperature=carry.temperature, settings=solver, start=start
-        )
-        return self.pair(
-            mine,
-            self._other(mine, Tangent(alpha - carry.alpha, marginals - mine.marginals, pair.other.calls + calls)),
-        )
+    def _moved(self, fit: State, by: Tangent) -> State:
+        return placed(self.perturbed, fit, fit.alpha + by.alpha, fit.marginals + by.marginals, calls=by.calls)

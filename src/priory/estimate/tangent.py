@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from priory.estimate.dual import evidence_of
 from priory.estimate.problem import Problem
 from priory.factor import Array
 
@@ -43,7 +42,7 @@ def marginals_along(problem: Problem, alpha: Array, marginals: Array, direction:
         return np.zeros_like(marginals)
     ahead = (_STRIDE / length) * direction
     ahead += alpha
-    moved = problem.marginals(evidence_of(problem).adjoint(ahead))
+    moved = problem.marginals(problem.evidence.adjoint(ahead))
     moved -= marginals
     moved *= length / _STRIDE
     return moved
@@ -54,40 +53,40 @@ def tangent(
     alpha: Array,
     marginals: Array,
     *,
-    pull: Array,
+    right_hand_side: Array,
     center: Array,
     temperature: float,
     accuracy: float,
     most: int,
     start: Array | None = None,
 ) -> Tangent:
-    """How a step's solution moves when the answers move by `pull` and its centre by `center`.
+    """How a step's solution moves when the answers move by `right_hand_side` and its centre by `center`.
 
     Args:
         problem: the evidence and the oracle.
         alpha: the solution.
         marginals: its marginals, as counts.
-        pull: dy.
+        right_hand_side: dy.
         center: dα₀.
         temperature: λ of the step.
         accuracy: what may be left over for each degree of freedom, squared, in standard deviations of the noise.
         most: how many calls it may take.
         start: where the search begins, if not at `center`.
     """
-    evidence = evidence_of(problem)
+    evidence = problem.evidence
     precision = evidence.stddevs**-2.0
     stiffness = temperature * evidence.stddevs**2
     inverse = 1 / (evidence.variances(marginals, problem.total) + stiffness)
     goal = accuracy * (evidence.size - float(stiffness @ inverse))
-    found = (center if start is None else start).copy()
-    moved = marginals_along(problem, alpha, marginals, found)
-    left = pull - evidence.predicted(moved)
+    solution = (center if start is None else start).copy()
+    moved = marginals_along(problem, alpha, marginals, solution)
+    residual = right_hand_side - evidence.predicted(moved)
     if start is not None:
-        left += stiffness * (center - start)
-    direction, steepness, calls = np.zeros_like(found), np.inf, 1
-    while calls < most and float(left @ (left * precision)) > goal:
-        scaled = left * inverse
-        steepness, before = float(left @ scaled), steepness
+        residual += stiffness * (center - start)
+    direction, steepness, calls = np.zeros_like(solution), np.inf, 1
+    while calls < most and float(residual @ (residual * precision)) > goal:
+        scaled = residual * inverse
+        steepness, before = float(residual @ scaled), steepness
         direction *= steepness / before
         direction += scaled
         change = marginals_along(problem, alpha, marginals, direction)
@@ -98,9 +97,9 @@ def tangent(
         if not curvature > 0:
             break
         length = steepness / curvature
-        found += length * direction
+        solution += length * direction
         turned *= length
-        left -= turned
+        residual -= turned
         change *= length
         moved += change
-    return Tangent(found, moved, calls)
+    return Tangent(solution, moved, calls)

@@ -16,19 +16,31 @@ _EXACT = 1e-8
 
 @dataclass(frozen=True, eq=False)
 class TotalEstimate:
-    """The total as a linear function of the answers: weights · y, at least 1.
+    """The total: a linear function of the answers, weights · y and at least 1, or a number that was given.
 
     Attributes:
-        weights: one for each answer.
-        stddev: the standard deviation of the estimate.
+        weights: one for each answer; none where the total was given.
+        stddev: the standard deviation of the estimate; 0 where the total was given.
+        given: the total that was given.
     """
 
     weights: Array
-    stddev: float
+    stddev: float = 0.0
+    given: float = np.nan
+
+    @classmethod
+    def known(cls, total: float) -> "TotalEstimate":
+        """A total that does not depend on the answers."""
+        return cls(np.empty(0), given=total)
+
+    @property
+    def is_estimated(self) -> bool:
+        """Whether it depends on the answers."""
+        return self.weights.size > 0
 
     def __call__(self, values: Array) -> float:
         """The total that these answers give."""
-        return max(1.0, float(self.weights @ values))
+        return max(1.0, float(self.weights @ values)) if self.is_estimated else self.given
 
 
 def total_of(evidence: Evidence) -> TotalEstimate:
@@ -42,11 +54,11 @@ def total_of(evidence: Evidence) -> TotalEstimate:
     """
     weights = np.zeros(evidence.size)
     precision = 0.0
-    for query, place in zip(evidence.queries, evidence.places, strict=True):
+    for query, span in zip(evidence.queries, evidence.spans, strict=True):
         solution = _ones_solution(query)
         if solution is not None:
-            certainty = 1 / float(np.sum((solution * evidence.stddevs[place]) ** 2))
-            weights[place] = certainty * solution
+            certainty = 1 / float(np.sum((solution * evidence.stddevs[span]) ** 2))
+            weights[span] = certainty * solution
             precision += certainty
     if precision == 0:
         raise OptionError("total", "no measurement determines the number of records; measure a marginal or give total=")

@@ -17,12 +17,12 @@ def in_counts(measurement: Measurement) -> Measurement:
     answer and its noise can be multiplied by any number.
     """
     query = measurement.query
-    found = [_unit(part, size) for part, size in zip(query.parts, query.domain.shape, strict=True)]
-    parts = tuple(part for part, _ in found)
+    scaled = [_unit(part, size) for part, size in zip(query.parts, query.domain.shape, strict=True)]
+    parts = tuple(part for part, _ in scaled)
     if all(new is old for new, old in zip(parts, query.parts, strict=True)):
         return measurement
     tops: Array = np.ones(())
-    for _, own in found:
+    for _, own in scaled:
         tops = np.multiply.outer(tops, own)
     return replace(
         measurement,

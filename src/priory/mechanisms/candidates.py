@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from priory.domain import Clique, Domain
 from priory.errors import OptionError
 from priory.mechanisms.noise_size import expected_noise
-from priory.model.plan import Plan, plan
+from priory.model.engine.plan import Plan, plan
 from priory.privacy.budget import Budget
 from priory.queries.query import Query
 from priory.queries.workload import Workload

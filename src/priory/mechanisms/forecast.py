@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from priory.answer.basis import memory_of
 from priory.answer.metrics import total_variation
 from priory.data.codec import code_type
 from priory.data.memory import MemorySource
@@ -200,7 +199,7 @@ def _rehearsed(source: _Repeated, schema: Schema, recipe: Mechanism, budget: Bud
         started = time.process_time()
         release = _fitted(source, schema, recipe, budget)
         seconds += time.process_time() - started
-        memory = max(memory, memory_of(release.model))
+        memory = max(memory, release.model.bytes_of())
         for clique in cliques:
             found[clique].append(total_variation(release.model.project(clique).values, truth[clique].values))
     means = {clique: float(np.mean(errors)) for clique, errors in found.items()}

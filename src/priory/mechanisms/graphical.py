@@ -15,8 +15,8 @@ from priory.mechanisms.dualquery_loss import SampleLoss
 from priory.mechanisms.game import rounds_of
 from priory.mechanisms.likelihood import most_likely
 from priory.mechanisms.total import released_total
+from priory.model.engine.plan import MEMORY_IN_BYTES, plan
 from priory.model.model import Model
-from priory.model.plan import MEMORY_IN_BYTES, plan
 from priory.privacy.measurement import Measurement
 from priory.queries.workload import Workload
 from priory.release import Release

@@ -7,14 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priory.estimate.estimator import estimate
-from priory.estimate.posterior import Sample, common_worth
-from priory.estimate.raking import Raking
+from priory.estimate.papers.raking import Raking
+from priory.estimate.prior_strength import Sample, common_prior_size
 from priory.factor import Array
 from priory.mechanisms.hierarchy import Level
 from priory.mechanisms.noiseless import weighable
 from priory.model.bases import PublicRows
 from priory.model.model import Model
-from priory.model.rows import RowsTilted
 from priory.privacy.measurement import Measurement
 
 # So many groups tell what a prior is worth in all of them.
@@ -57,7 +56,7 @@ def updated(
 def weighed(samples: Sequence[Sample], records: float, seed: int) -> list[Array]:
     """Prior and marginals weighed by what each tells, with one worth of the prior for all groups."""
     asked = np.random.default_rng(seed).permutation(len(samples))[:ASKED]
-    worth = common_worth([samples[i] for i in asked], records)
+    worth = common_prior_size([samples[i] for i in asked], records)
     return [_tilted(sample.base, sample.model(worth)) for sample in samples]
 
 
@@ -82,5 +81,4 @@ def _positive(inverse: NDArray[np.intp], prior: Array, size: int) -> Array:
 
 
 def _tilted(base: PublicRows, model: Model) -> Array:
-    tilted = base.tilt(model.potentials)
-    return tilted.shares if isinstance(tilted, RowsTilted) else base.shares
+    return base.tilt(model.potentials).shares

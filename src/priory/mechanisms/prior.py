@@ -9,7 +9,7 @@ import numpy as np
 from priory.domain import Clique, Domain
 from priory.errors import DomainError, OptionError
 from priory.estimate.estimator import estimate
-from priory.estimate.posterior import posterior
+from priory.estimate.prior_strength import posterior
 from priory.measure import measure
 from priory.mechanisms.fitted import prior
 from priory.mechanisms.information import informative_marginals

@@ -13,7 +13,7 @@ from priory.factor import Array
 from priory.model.bases import PublicRows
 from priory.model.membership import Membership, Places
 from priory.model.sampling import Codes
-from priory.model.tilted import cell_codes
+from priory.model.tilted import row_cells
 from priory.queries.parts import Point
 from priory.queries.query import Query
 
@@ -56,7 +56,7 @@ class RowWeights:
                 raise DomainError(f"a query over {query.clique} has sizes unlike the domain's")
         _check_size(len(rows.codes), len(queries))
         starts = np.cumsum([0, *(query.rows for query in queries)])
-        tables = ((cell_codes(rows.codes, rows.domain, query.clique), query.rows) for query in queries)
+        tables = ((row_cells(rows.codes, rows.domain, query.clique), query.rows) for query in queries)
         members = Membership.of(tables, len(rows.codes))
         return cls(tuple(queries), rows.domain, rows.codes, members, starts, np.log(rows.shares))
 
@@ -68,7 +68,7 @@ class RowWeights:
     @property
     def cells(self) -> tuple[Places, ...]:
         """For each query, the cell of its table that each row is in."""
-        return tuple(cell_codes(self.codes, self.domain, query.clique) for query in self.queries)
+        return tuple(row_cells(self.codes, self.domain, query.clique) for query in self.queries)
 
     @property
     def supported(self) -> NDArray[np.bool_]:

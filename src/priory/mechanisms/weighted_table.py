@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from priory.domain import Domain
+from priory.estimate.papers.multiplicative_weights import exponents
 from priory.factor import Array, Factor
 from priory.privacy.measurement import Measurement
 from priory.queries.query import Query
@@ -38,17 +39,14 @@ class Table:
         return cls(potentials.domain, weights / weights.sum(), 1.0)
 
     def step(self, measurement: Measurement, total: float) -> Array:
-        """A(x) ← A(x)·exp(q(x)(m − q(A))/2n), and what q was multiplied by in the exponent.
-
-        The step is proven for entries up to 1, so it is taken for the query divided by its largest entry.
-        """
+        """A(x) ← A(x)·exp(q(x)(m − q(A))/2n), and what q was multiplied by in the exponent."""
         return self._one(measurement, total) if measurement.query.rows == 1 else self._several(measurement, total)
 
     def _one(self, measurement: Measurement, total: float) -> Array:
         read = self._read(measurement)
         block = self.weights[read.block]
         answer = total * float((block * read.entries).sum()) / self.mass
-        step = (float(measurement.values.item()) - answer) / (2 * total * read.largest**2)
+        step = float(exponents(measurement.values, answer, total, read.largest).item())
         if abs(step) * read.largest > _FAR:
             return self._leap(measurement.query, np.full(measurement.query.shape, step))
         before = float(block.sum())
@@ -63,8 +61,7 @@ class Table:
     def _several(self, measurement: Measurement, total: float) -> Array:
         query = measurement.query
         shares = Factor(self.domain, self.weights).project(query.clique).values / self.mass
-        steps = (measurement.values - total * query(shares)) / (2 * total * _largest(query) ** 2)
-        return self._leap(query, np.asarray(steps))
+        return self._leap(query, exponents(measurement.values, total * query(shares), total, _largest(query)))
 
     def _leap(self, query: Query, steps: Array) -> Array:
         """A step of any length, in logarithms."""

@@ -15,17 +15,17 @@ from numpy.typing import ArrayLike, NDArray
 from priory.domain import Clique, Domain
 from priory.errors import DomainError, OptionError
 from priory.factor import Array, Factor
-from priory.model.contract import Contraction
-from priory.model.gpu import Precision, TorchContraction
+from priory.model.engine.contract import Contraction
+from priory.model.engine.gpu import Precision, TorchContraction
+from priory.model.engine.layout import Layout, Values, potentials_of
+from priory.model.engine.plan import MEMORY_IN_BYTES, plan
 from priory.model.graph import GraphTilted
-from priory.model.layout import Layout, Values, potentials_of
 from priory.model.mixed import MixedOracle, MixedTilted
-from priory.model.plan import MEMORY_IN_BYTES, plan
 from priory.model.rows import RowsOracle, RowsTilted
 from priory.model.tilted import Oracle, Potentials, Tilted, merged
 
-# Oracles that hold more than this are not kept between calls.
-_KEPT_CELLS = 1 << 22
+# Oracles of more cells than this are not cached.
+_CACHED_CELLS = 1 << 22
 
 
 class Base(ABC):
@@ -36,6 +36,11 @@ class Base(ABC):
     def domain(self) -> Domain:
         """The attributes."""
 
+    @property
+    def is_informative(self) -> bool:
+        """Whether it says more than that every cell is alike, so that leaving it takes stronger evidence."""
+        return True
+
     @abstractmethod
     def bind(self, cliques: Iterable[Clique]) -> Oracle:
         """The oracle for a set of cliques, planned once for many calls."""
@@ -43,6 +48,10 @@ class Base(ABC):
     @abstractmethod
     def tilt(self, potentials: Potentials) -> Tilted:
         """The tilted distribution, for projections, answers and rows. Potentials have been checked."""
+
+    @abstractmethod
+    def bytes_of(self, cliques: Sequence[Clique]) -> int:
+        """About how much memory its oracle takes, tilted on these cliques."""
 
     def oracle(self, potentials: Mapping[Any, Values]) -> tuple[float, dict[Clique, Factor]]:
         """log Z and the marginals on the cliques of `potentials`, each summing to 1.
@@ -90,6 +99,10 @@ class Uniform(Base):
     def domain(self) -> Domain:
         return self._domain
 
+    @property
+    def is_informative(self) -> bool:
+        return False
+
     def __repr__(self) -> str:
         return f"Uniform({len(self.domain)} attributes)"
 
@@ -101,13 +114,16 @@ class Uniform(Base):
         layout = Layout(self._domain, cliques)
         return TorchContraction(layout, planned, device=self.device, precision=self.precision)
 
+    def bytes_of(self, cliques: Sequence[Clique]) -> int:
+        return plan(self._domain, cliques, memory_in_bytes=2**62).memory_in_bytes
+
     def tilt(self, potentials: Potentials) -> Tilted:
         return GraphTilted.of(_contraction(self._domain, tuple(potentials), self.memory_in_bytes), potentials)
 
 
 def _contraction(domain: Domain, cliques: tuple[Clique, ...], memory_in_bytes: int) -> Contraction:
-    if sum(domain.size_of(clique) for clique in cliques) <= _KEPT_CELLS:
-        return _kept_contraction(domain, cliques, memory_in_bytes)
+    if sum(domain.size_of(clique) for clique in cliques) <= _CACHED_CELLS:
+        return _cached_contraction(domain, cliques, memory_in_bytes)
     return _new_contraction(domain, cliques, memory_in_bytes)
 
 
@@ -116,7 +132,7 @@ def _new_contraction(domain: Domain, cliques: tuple[Clique, ...], memory_in_byte
     return Contraction(Layout(domain, cliques), planned, memory_in_bytes=memory_in_bytes)
 
 
-_kept_contraction = lru_cache(maxsize=8)(_new_contraction)
+_cached_contraction = lru_cache(maxsize=8)(_new_contraction)
 
 
 class Shifted:
@@ -128,14 +144,19 @@ class Shifted:
 
     def __init__(self, base: Base, cliques: tuple[Clique, ...], own: Potentials, log_z: float) -> None:
         self.layout = Layout.of(base.domain, cliques)
-        self._inner = base.bind((*cliques, *own))
-        self._theta = np.zeros(self._inner.layout.size)
-        self._theta[self.layout.size :] = Layout.of(base.domain, own).pack(own)
+        asked = set(cliques)
+        self._inner = base.bind((*cliques, *(clique for clique in own if clique not in asked)))
+        # A clique that is asked for twice has two tables, of which the first takes the potentials.
+        inner = self._inner.layout
+        starts = dict(zip(reversed(inner.cliques), reversed(inner.offsets[:-1]), strict=True))
+        self._theta = np.zeros(inner.size)
+        for clique, factor in own.items():
+            self._theta[starts[clique] : starts[clique] + factor.values.size] = factor.values.reshape(-1)
         self._log_z = log_z
 
     def __call__(self, theta: Array, out: Array | None = None) -> tuple[float, Array]:
         full = self._theta.copy()
-        full[: self.layout.size] = theta
+        full[: self.layout.size] += theta
         log_z, marginals = self._inner(full)
         if out is None:
             return log_z - self._log_z, marginals[: self.layout.size]
@@ -173,6 +194,9 @@ class Product(Base):
         cliques = tuple(cliques)
         touched = {name for clique in cliques for name in clique}
         return Shifted(self._uniform, cliques, self._potentials(name for name in self.shares if name in touched), 0.0)
+
+    def bytes_of(self, cliques: Sequence[Clique]) -> int:
+        return self._uniform.bytes_of(cliques)
 
     def tilt(self, potentials: Potentials) -> Tilted:
         return self._uniform.tilt(merged(self._potentials(self.shares), potentials))
@@ -216,7 +240,7 @@ class PublicRows(Base):
         weights: a weight for each row, all equal by default; equal rows add up.
 
     Attributes:
-        records: how many rows of equal weight tell as much as those given, (Σw)²/Σw² [Kish 1965].
+        records: how many rows of equal weight say as much as those given, (Σw)²/Σw² [Kish 1965].
     """
 
     def __init__(self, codes: ArrayLike, domain: Domain, weights: ArrayLike | None = None) -> None:
@@ -240,7 +264,10 @@ class PublicRows(Base):
     def bind(self, cliques: Iterable[Clique]) -> Oracle:
         return RowsOracle(Layout.of(self._domain, cliques), self.codes, np.log(self.shares))
 
-    def tilt(self, potentials: Potentials) -> Tilted:
+    def bytes_of(self, cliques: Sequence[Clique]) -> int:
+        return int(self.codes.nbytes + self.shares.nbytes)
+
+    def tilt(self, potentials: Potentials) -> RowsTilted:
         return RowsTilted.of(Layout.of(self._domain, potentials), self.codes, np.log(self.shares), potentials)
 
 
@@ -294,6 +321,9 @@ class Mixture(Base):
     def bind(self, cliques: Iterable[Clique]) -> Oracle:
         cliques = tuple(cliques)
         return MixedOracle(Layout.of(self.domain, cliques), self.weights, [base.bind(cliques) for base in self.bases])
+
+    def bytes_of(self, cliques: Sequence[Clique]) -> int:
+        return sum(base.bytes_of(cliques) for base in self.bases)
 
     def tilt(self, potentials: Potentials) -> Tilted:
         return MixedTilted.of(self.weights, [base.tilt(potentials) for base in self.bases])

@@ -35,7 +35,7 @@ class PathPoint:
 
 
 @dataclass(frozen=True)
-class Round:
+class ScheduledLevel:
     """The steps taken on one level.
 
     Attributes:
@@ -70,23 +70,23 @@ class Diagnostics:
         notes: what a careful reader should know, in sentences.
         schedule: the steps that were taken, level by level, by which other answers can be fitted in the same way.
         multipliers: for each measured query, two arrays from which a later estimate can start: those of the fit and
-            those of its noisier twin.
-        freedom: the estimated degrees of freedom that the fit has used; NaN where they were not estimated.
+            those of the perturbed fit.
+        degrees_of_freedom: those that the fit has used, estimated; NaN where they were not estimated.
     """
 
     solver: str
     stop: str
     reason: str
-    has_converged: bool
-    path: tuple[PathPoint, ...]
-    estimated_error: float
-    oracle_calls: int
+    has_converged: bool = True
+    path: tuple[PathPoint, ...] = ()
+    estimated_error: float = math.nan
+    oracle_calls: int = 0
     total_stddev: float = 0.0
     pace: float = 0.0
     notes: tuple[str, ...] = ()
-    schedule: tuple[Round, ...] = ()
+    schedule: tuple[ScheduledLevel, ...] = ()
     multipliers: tuple[tuple[Query, Array, Array], ...] = ()
-    freedom: float = math.nan
+    degrees_of_freedom: float = math.nan
 
     def plot(self) -> Any:  # noqa: ANN401 - altair has no types
         """A chart of the discrepancy and the estimated error along the path, with the chosen points marked.

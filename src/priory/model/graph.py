@@ -9,17 +9,17 @@ import numpy as np
 
 from priory.domain import Clique, Domain
 from priory.factor import Array
-from priory.model.contract import Calibrated, Contraction
-from priory.model.factored import Table, summed_product
-from priory.model.plan import Bag
-from priory.model.program import Ref
+from priory.model.engine.contract import Calibrated, Contraction
+from priory.model.engine.factored import LabelledTable, summed_product
+from priory.model.engine.plan import Bag
+from priory.model.engine.program import Ref
+from priory.model.engine.split import Split
 from priory.model.sampling import Chance, Codes, Columns, Ints
-from priory.model.split import Split
-from priory.model.tilted import Potentials, Tilted, cell_codes
+from priory.model.tilted import Potentials, Tilted, row_cells
 from priory.queries.parts import Identity, Part, Total
 from priory.queries.query import Query
 
-# Separators with less mass than this have none worth dividing by: 1 / mass must not overflow.
+# Separators with less mass than this are not divided by: 1 / mass must not overflow.
 _NO_MASS = 1e-290
 # Marginals up to this size are formed once for all queries on one clique; larger ones only as far as a query needs.
 _SHARED_CELLS = 1 << 16
@@ -46,7 +46,7 @@ class GraphTilted(Tilted):
 
     def project(self, clique: Clique) -> Array:
         axes = tuple(self.domain.axis[name] for name in clique)
-        return summed_product(self._tables(axes), axes, self._sizes)
+        return summed_product(self._tables(axes), axes)
 
     def answers(self, queries: Sequence[Query]) -> list[Array]:
         marginals: dict[Clique, Array] = {}
@@ -65,7 +65,6 @@ class GraphTilted(Tilted):
         axes = [self.domain.axis[name] for name in query.clique]
         asked = list(zip(axes, query.parts, strict=True))
         tables = self._tables([v for v, part in asked if not isinstance(part, Total)])
-        sizes = dict(self._sizes)
         keep: list[int] = []
         for v, part in asked:
             rows = part.rows(self.domain.shape[v])
@@ -74,9 +73,8 @@ class GraphTilted(Tilted):
             elif not isinstance(part, Total):
                 tables.append(_part_table(v, part, self.domain.shape[v]))
                 # The answers' own axis stands beside the attribute's, which is summed.
-                sizes[~v] = rows
                 keep += [~v] if rows > 1 else []
-        answers = summed_product(tables, tuple(keep), sizes)
+        answers = summed_product(tables, tuple(keep))
         left = [self.domain.shape[v] if v in keep else part.rows(self.domain.shape[v]) for v, part in asked]
         answers = answers.reshape(left)
         for axis, (v, part) in enumerate(asked):
@@ -84,19 +82,15 @@ class GraphTilted(Tilted):
         return answers
 
     @cached_property
-    def _sizes(self) -> dict[int, int]:
-        return dict(enumerate(self.domain.shape))
-
-    @cached_property
     def _home(self) -> dict[int, int]:
         """The bag in which each attribute is eliminated: the highest that has it."""
         bags = self.calibrated.program.plan.bags
         return {v: i for i, bag in enumerate(bags) for v in bag.members if v not in bag.separator}
 
-    def _tables(self, axes: Iterable[int]) -> list[Table]:
+    def _tables(self, axes: Iterable[int]) -> list[LabelledTable]:
         """Tables whose product, summed, is the marginal of `axes`: the smallest part of the tree that has them all."""
         asked = frozenset(axes)
-        tables: list[Table] = []
+        tables: list[LabelledTable] = []
         for path in self._subtrees(asked):
             tables += self._bag_tables(path[0], is_top=True)
             for i in path[1:]:
@@ -122,29 +116,29 @@ class GraphTilted(Tilted):
                 below[bags[i].parent].append(i)
         return [_from_top(root, below, bags, asked) for root in roots]
 
-    def _bag_tables(self, place: int, *, is_top: bool) -> list[Table]:
+    def _bag_tables(self, index: int, *, is_top: bool) -> list[LabelledTable]:
         """A bag's marginal as tables, or its conditional distribution given its separator."""
         program = self.calibrated.program
-        if is_top or program.beliefs[place] is None:
-            return [(ref.axes, self._array(ref)) for ref in program.tables[place].refs]
-        if place in self._conditionals:
-            return self._conditionals[place]
-        found = self._conditional(place)
-        if found[-1][1].size <= _DIVIDED_CELLS:
-            self._conditionals[place] = found
-        return found
+        if is_top or program.beliefs[index] is None:
+            return [(ref.axes, self._array(ref)) for ref in program.tables[index].refs]
+        if index in self._conditionals:
+            return self._conditionals[index]
+        tables = self._conditional(index)
+        if tables[-1][1].size <= _DIVIDED_CELLS:
+            self._conditionals[index] = tables
+        return tables
 
     @cached_property
-    def _conditionals(self) -> dict[int, list[Table]]:
+    def _conditionals(self) -> dict[int, list[LabelledTable]]:
         """What was divided already, for the next question."""
         return {}
 
-    def _conditional(self, place: int) -> list[Table]:
+    def _conditional(self, index: int) -> list[LabelledTable]:
         program = self.calibrated.program
-        belief = program.beliefs[place]
+        belief = program.beliefs[index]
         assert belief is not None  # noqa: S101  the caller looked
-        *others, last = ((ref.axes, self._array(ref)) for ref in program.tables[place].refs)
-        separator = program.plan.bags[place].separator
+        *others, last = ((ref.axes, self._array(ref)) for ref in program.tables[index].refs)
+        separator = program.plan.bags[index].separator
         mass = self._array(belief).transpose([belief.axes.index(v) for v in separator])
         inverse = np.divide(1.0, mass, out=np.zeros(mass.shape), where=mass > _NO_MASS)
         # The last table of a bag, cut or not, has all of its separator. It is divided at once: the inverses of two bags
@@ -160,26 +154,26 @@ class GraphTilted(Tilted):
     def sample(self, n: int, chance: Chance) -> Codes:
         columns = Columns.empty(n, self.domain.shape)
         program = self.calibrated.program
-        for place in range(len(program.plan.bags) - 1, -1, -1):
-            self._sample_bag(place, columns, chance)
+        for index in range(len(program.plan.bags) - 1, -1, -1):
+            self._sample_bag(index, columns, chance)
         for v in program.plan.free:
             columns.draw((v,), (), lambda _, size=self.domain.shape[v]: np.ones((1, size)), chance)  # type: ignore[misc]
         return columns.codes
 
-    def _sample_bag(self, place: int, columns: Columns, chance: Chance) -> None:
+    def _sample_bag(self, index: int, columns: Columns, chance: Chance) -> None:
         program = self.calibrated.program
-        bag, top = program.plan.bags[place], program.tables[place].top
+        bag, top = program.plan.bags[index], program.tables[index].top
         new = tuple(v for v in top.axes if v not in bag.separator)
         table = self._array(top).transpose([top.axes.index(v) for v in bag.separator + new])
         weights = table.reshape(self._cells(bag.separator), -1)
         columns.draw(new, bag.separator, lambda groups: weights[groups], chance)
         if bag.split is not None:
-            self._sample_summed(place, bag.split, columns, chance)
+            self._sample_summed(index, bag.split, columns, chance)
 
-    def _sample_summed(self, place: int, split: Split, columns: Columns, chance: Chance) -> None:
+    def _sample_summed(self, index: int, split: Split, columns: Columns, chance: Chance) -> None:
         """The attributes that a product of matrices sums: their weights are F times G, a row for each cell of H."""
         batch, left, right = (self._cells(axes) for axes in (split.batch, split.left, split.right))
-        refs = self.calibrated.program.tables[place].refs
+        refs = self.calibrated.program.tables[index].refs
         f = self._array(refs[0]).reshape(batch, left, -1)
         g = self._array(refs[1]).reshape(batch, -1, right)
 
@@ -195,7 +189,7 @@ class GraphTilted(Tilted):
     def log_mass(self, codes: Codes) -> Array:
         logs = np.full(len(codes), -self.log_z - sum(math.log(size) for size in self.domain.shape))
         for clique, factor in self.potentials.items():
-            logs += factor.values.reshape(-1)[cell_codes(codes, self.domain, clique)]
+            logs += factor.values.reshape(-1)[row_cells(codes, self.domain, clique)]
         return logs
 
     def entropy(self) -> float:
@@ -217,10 +211,10 @@ def _from_top(root: int, below: dict[int, list[int]], bags: Sequence[Bag], asked
 
 def _inner(theta: Array, marginals: Array) -> float:
     """Σ θ μ, where −∞ times 0 is 0."""
-    held = marginals > 0
-    return float(theta[held] @ marginals[held])
+    has_mass = marginals > 0
+    return float(theta[has_mass] @ marginals[has_mass])
 
 
-def _part_table(v: int, part: Part, size: int) -> Table:
+def _part_table(v: int, part: Part, size: int) -> LabelledTable:
     matrix = part.matrix(size).astype(np.float64)
     return ((v,), matrix[0]) if len(matrix) == 1 else ((~v, v), matrix)

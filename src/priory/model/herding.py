@@ -22,8 +22,8 @@ Floats = NDArray[np.float32]
 MOST_VALUES = 1_024
 # Rows are picked so many at a time, out of POOL times as many: a pool's rows are compared two by two.
 BLOCK, POOL = 160, 4
-# The target is told by so many times the rows that are drawn, or by all there are.
-TOLD = 16
+# The target is estimated from so many times the rows that are drawn, or from all there are.
+TARGET_ROWS = 16
 # What is owed counts half: a group's own marginals come first.
 OWED = 0.5
 _PAIRS_AT_ONCE = 1 << 22
@@ -34,7 +34,7 @@ class Herd:
     """Rows to draw from.
 
     Attributes:
-        values: for each row and attribute, the place of its value among those of all attributes.
+        values: for each row and attribute, the index of its value among those of all attributes.
         size: how many values there are.
         owed: how often pairs of values should have occurred beyond how often they did; what changes.
     """
@@ -57,12 +57,12 @@ class Herd:
         return cls(values, int(starts[-1]), np.zeros((int(starts[-1]),) * 2, dtype=np.float32))
 
     def drawn(self, weights: Array, counts: Sequence[int], chance: Chance) -> Iterator[Places]:
-        """For each count the places of as many rows, all with the same weights."""
-        target = self._target(weights, TOLD * sum(counts), chance)
+        """For each count the indices of as many rows, all with the same weights."""
+        target = self._target(weights, TARGET_ROWS * sum(counts), chance)
         for count in counts:
             before = self.owed.copy()
             blocks = math.ceil(count / BLOCK)
-            places = [np.zeros(0, dtype=np.intp)]
+            indices = [np.zeros(0, dtype=np.intp)]
             for number in range(blocks):
                 n = count * (number + 1) // blocks - count * number // blocks
                 pool = drawn_alike(weights, POOL * n, chance)
@@ -71,13 +71,13 @@ class Herd:
                 wanted = n * target + self.owed - OWED * before
                 picked = _picked(_alike(values), _sums(wanted, values), n)
                 self.owed[...] += n * target - self._pairs(values[picked])
-                places.append(pool[picked])
-            yield np.concatenate(places)
+                indices.append(pool[picked])
+            yield np.concatenate(indices)
 
-    def _target(self, weights: Array, told: int, chance: Chance) -> Floats:
+    def _target(self, weights: Array, rows: int, chance: Chance) -> Floats:
         """How often each pair of values occurs in one row on average."""
-        if told < len(weights):
-            return self._pairs(self.values[drawn_alike(weights, told, chance)]) / np.float32(max(told, 1))
+        if rows < len(weights):
+            return self._pairs(self.values[drawn_alike(weights, rows, chance)]) / np.float32(max(rows, 1))
         return self._pairs(self.values, weights)
 
     def _pairs(self, values: NDArray[np.int32], weights: Array | None = None) -> Floats:
@@ -113,16 +113,16 @@ def _sums(table: Floats, values: NDArray[np.int32]) -> Floats:
 def _picked(alike: Floats, wanted: Floats, n: int) -> list[int]:
     """`n` rows of a pool for which Σ alike − 2·Σ wanted is small: one by one, then each exchanged where that helps."""
     own, near = np.diag(alike) / 2, np.zeros(len(alike), dtype=np.float32)
-    taken = np.zeros(len(alike), dtype=np.float32)
+    barred = np.zeros(len(alike), dtype=np.float32)
     picked: list[int] = []
     for pick in range(2 * n):
         if pick >= n:
             near -= alike[picked[pick - n]]
-            taken[picked[pick - n]] = 0.0
-        gaps = near + own - min((pick + 1) / n, 1.0) * wanted + taken
+            barred[picked[pick - n]] = 0.0
+        gaps = near + own - min((pick + 1) / n, 1.0) * wanted + barred
         best = int(gaps.argmin())
         near += alike[best]
-        taken[best] = np.inf
+        barred[best] = np.inf
         picked.append(best)
     return picked[n:]
 

@@ -30,13 +30,13 @@ class Membership:
         from scipy.sparse import csr_array
 
         kind = np.int32 if rows <= np.iinfo(np.int32).max else np.int64
-        places, counts = [np.zeros(0, dtype=kind)], [np.zeros(1, dtype=np.intp)]
+        indices, counts = [np.zeros(0, dtype=kind)], [np.zeros(1, dtype=np.intp)]
         for cells, size in tables:
             # NumPy sorts 16-bit keys in linear time.
             keys = cells.astype(np.uint16) if size <= 1 << 16 else cells
-            places.append(np.argsort(keys, kind="stable").astype(kind))
+            indices.append(np.argsort(keys, kind="stable").astype(kind))
             counts.append(np.bincount(cells, minlength=size))
-        ends, every = np.cumsum(np.concatenate(counts)), np.concatenate(places)
+        ends, every = np.cumsum(np.concatenate(counts)), np.concatenate(indices)
         if len(every) <= np.iinfo(np.int32).max:
             ends = ends.astype(kind)
         return cls(csr_array((np.ones(len(every)), every, ends), shape=(len(ends) - 1, rows)))

@@ -8,8 +8,9 @@ import numpy as np
 from priory.domain import Clique
 from priory.errors import OptionError
 from priory.factor import Array
-from priory.model.layout import Layout
+from priory.model.engine.layout import Layout
 from priory.model.sampling import Chance, Codes
+from priory.model.softmax import softmax
 from priory.model.tilted import Oracle, Tilted
 from priory.queries.query import Query
 
@@ -28,22 +29,12 @@ class MixedOracle:
 
     def __call__(self, theta: Array, out: Array | None = None) -> tuple[float, Array]:
         parts = [oracle(theta) for oracle in self._oracles]
-        log_z, shares = _responsibilities(self._log_weights, [log_z for log_z, _ in parts])
+        log_z, shares = softmax(self._log_weights + np.array([log_z for log_z, _ in parts]))
         out = np.empty(self.layout.size) if out is None else out
         out[...] = 0.0
         for share, (_, marginals) in zip(shares, parts, strict=True):
             out += share * marginals
         return log_z, out
-
-
-def _responsibilities(log_weights: Array, log_zs: Sequence[float]) -> tuple[float, Array]:
-    """log Z of the mixture, and the share of its mass that each part has."""
-    logs = log_weights + np.array(log_zs)
-    top = logs.max()
-    if np.isneginf(top):
-        return -np.inf, np.zeros(len(logs))
-    shares = np.exp(logs - top)
-    return float(top + np.log(shares.sum())), shares / shares.sum()
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +48,7 @@ class MixedTilted(Tilted):
     @classmethod
     def of(cls, weights: Sequence[float], parts: Sequence[Tilted]) -> "MixedTilted":
         """Weigh tilted bases by the mass each has left; those with none are dropped."""
-        log_z, shares = _responsibilities(np.log(weights), [part.log_z for part in parts])
+        log_z, shares = softmax(np.log(weights) + np.array([part.log_z for part in parts]))
         live = [(part, share) for part, share in zip(parts, shares, strict=True) if share > 0]
         return cls(tuple(part for part, _ in live), np.array([share for _, share in live]), log_z)
 

@@ -13,7 +13,7 @@ from priory.errors import DomainError, OptionError
 from priory.factor import Array, Factor
 from priory.model.bases import Base, Shifted, check_mass, checked_codes
 from priory.model.diagnostics import Diagnostics
-from priory.model.layout import Layout, Values, potentials_of
+from priory.model.engine.layout import Layout, Values, potentials_of
 from priory.model.sampling import Chance, Codes, Method, checked_count
 from priory.model.tilted import Oracle, Potentials, Tilted, merged
 from priory.queries.parts import Part, Set
@@ -78,6 +78,9 @@ class Model(Base):
     def bind(self, cliques: Iterable[Clique]) -> Oracle:
         return Shifted(self.base, tuple(cliques), self.potentials, self.log_z)
 
+    def bytes_of(self, cliques: Sequence[Clique] = ()) -> int:
+        return self.base.bytes_of((*self.cliques, *cliques))
+
     def tilt(self, potentials: Potentials) -> Tilted:
         return Renormalised(self.base.tilt(merged(self.potentials, potentials)), self.log_z)
 
@@ -112,8 +115,8 @@ class Model(Base):
         [answers] = tilted.answers([query])
         if not given:
             return answers
-        kept = {name: part for name, part in zip(query.clique, query.parts, strict=True) if name in given}
-        [mass] = tilted.answers([Query.product(self.domain, kept)])
+        conditions = {name: part for name, part in zip(query.clique, query.parts, strict=True) if name in given}
+        [mass] = tilted.answers([Query.product(self.domain, conditions)])
         mass = mass.reshape(
             [rows if name in given else 1 for name, rows in zip(query.clique, query.shape, strict=True)]
         )
@@ -179,8 +182,8 @@ class Model(Base):
         """How far the model has moved from its base: KL(q ‖ b) = Σ_C ⟨θ_C, μ_C⟩ − log Z, in nats."""
         layout = Layout(self.domain, self.cliques)
         log_z, marginals = self.base.bind(self.cliques)(layout.pack(self.potentials))
-        held = marginals > 0
-        return float(layout.pack(self.potentials)[held] @ marginals[held]) - log_z
+        has_mass = marginals > 0
+        return float(layout.pack(self.potentials)[has_mass] @ marginals[has_mass]) - log_z
 
     def _given(self, where: Where | None) -> Tilted:
         if not where:
@@ -233,8 +236,8 @@ def _evidence(where: Where, domain: Domain) -> dict[str, tuple[int, ...]]:
     domain.checked(where)
     evidence: dict[str, tuple[int, ...]] = {}
     for name, codes in where.items():
-        held = tuple(codes) if isinstance(codes, Iterable) else (codes,)
-        if not held or not all(hasattr(code, "__index__") and 0 <= code < domain[name] for code in held):
+        allowed = tuple(codes) if isinstance(codes, Iterable) else (codes,)
+        if not allowed or not all(hasattr(code, "__index__") and 0 <= code < domain[name] for code in allowed):
             raise OptionError("where", f"attribute {name!r} has codes 0 … {domain[name] - 1}; got {codes!r}")
-        evidence[name] = held
+        evidence[name] = allowed
     return evidence

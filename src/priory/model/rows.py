@@ -8,10 +8,11 @@ import numpy as np
 
 from priory.domain import Clique, Domain
 from priory.factor import Array
-from priory.model.layout import Layout
+from priory.model.engine.layout import Layout
 from priory.model.membership import Membership
 from priory.model.sampling import Chance, Codes, drawn_alike
-from priory.model.tilted import Potentials, Tilted, cell_codes
+from priory.model.softmax import softmax
+from priory.model.tilted import Potentials, Tilted, row_cells
 from priory.queries.query import Query
 
 
@@ -25,7 +26,7 @@ class RowsOracle:
     def __init__(self, layout: Layout, codes: Codes, log_shares: Array) -> None:
         self.layout = layout
         self._log_shares = log_shares
-        self._cells = [cell_codes(codes, layout.domain, clique) for clique in layout.cliques]
+        self._cells = [row_cells(codes, layout.domain, clique) for clique in layout.cliques]
         self._spans = list(zip(layout.offsets, layout.offsets[1:], strict=False))
 
     def __call__(self, theta: Array, out: Array | None = None) -> tuple[float, Array]:
@@ -46,12 +47,7 @@ class RowsOracle:
         logs = self._log_shares.copy()
         for cells, (start, stop) in zip(self._cells, self._spans, strict=True):
             logs += theta[start:stop].take(cells)
-        top = logs.max()
-        if np.isneginf(top):
-            return -np.inf, np.zeros(len(logs))
-        shares = np.exp(logs - top)
-        mass = shares.sum()
-        return float(top + np.log(mass)), shares / mass
+        return softmax(logs)
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +71,7 @@ class RowsTilted(Tilted):
 
     def project(self, clique: Clique) -> Array:
         shape = self.domain.project(clique).shape
-        cells = cell_codes(self.codes, self.domain, clique)
+        cells = row_cells(self.codes, self.domain, clique)
         size = self.domain.size_of(clique)
         sums = np.bincount(cells, weights=self.shares, minlength=size)
         return np.asarray(sums.reshape(shape), dtype=np.float64)
@@ -98,10 +94,10 @@ class RowsTilted(Tilted):
 
     def log_mass(self, codes: Codes) -> Array:
         known = {row.tobytes(): i for i, row in enumerate(np.ascontiguousarray(self.codes))}
-        found = [known.get(row.tobytes(), -1) for row in np.ascontiguousarray(codes)]
+        numbers = [known.get(row.tobytes(), -1) for row in np.ascontiguousarray(codes)]
         with np.errstate(divide="ignore"):
             logs = np.append(np.log(self.shares), -np.inf)
-        return np.asarray(logs[np.array(found, dtype=np.int64)])
+        return np.asarray(logs[np.array(numbers, dtype=np.int64)])
 
     def entropy(self) -> float:
         positive = self.shares[self.shares > 0]

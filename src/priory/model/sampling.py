@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priory.errors import OptionError
-from priory.factor import Array
+from priory.factor import Array, cell_codes
 
 Codes = NDArray[np.int32]
 Ints = NDArray[np.int64]
@@ -157,19 +157,14 @@ class Columns:
         if not new:
             return
         if given:
-            cells = drawn(self._cells(given), math.prod(self.shape[v] for v in given), weights, chance)
+            sizes = [self.shape[v] for v in given]
+            groups = cell_codes([self.codes[:, v] for v in given], sizes)
+            cells = drawn(groups, math.prod(sizes), weights, chance)
         else:
             cells = drawn_alike(weights(np.zeros(1, dtype=np.int64))[0], len(self.codes), chance)
         for v in new[:0:-1]:
             cells, self.codes[:, v] = np.divmod(cells, self.shape[v])
         self.codes[:, new[0]] = cells
-
-    def _cells(self, axes: tuple[int, ...]) -> Ints:
-        cells = self.codes[:, axes[0]].astype(np.int64)
-        for v in axes[1:]:
-            cells *= self.shape[v]
-            cells += self.codes[:, v]
-        return cells
 
 
 def checked_count(n: int) -> int:

@@ -1,7 +1,8 @@
 """Store: models and bases as plain data, metadata that JSON can hold and named arrays, never code."""
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ def to_arrays(base: Base, *, embed_public_rows: bool = False) -> tuple[Meta, Arr
             reads the data must supply the same rows.
 
     Raises:
-        OptionError: the base is of a kind of one's own, which only its author can write.
+        OptionError: the base is a custom one, which only its author can write.
     """
     arrays: Arrays = {}
     return _written(base, "", arrays, embed=embed_public_rows), arrays
@@ -79,72 +80,73 @@ def from_arrays(
     """
     known = {fingerprint(rows): rows for rows in public}
     try:
-        return _read(meta, "", arrays, known)
+        return _Reader(arrays, known).read(meta)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ReleaseError(f"the stored model is damaged: {type(error).__name__}: {error}") from error
 
 
-def _read(
-    meta: Mapping[str, Any], prefix: str, arrays: Mapping[str, NDArray[Any]], known: Mapping[str, PublicRows]
-) -> Base:
-    reader = _READERS.get(meta["kind"])
-    if reader is None:
-        raise ReleaseError(f"the stored model has a part of unknown kind {meta['kind']!r}; a newer version may read it")
-    try:
-        return reader(meta, prefix, arrays, known)
-    except ReleaseError:
-        raise
-    except PrioryError as error:
-        raise ReleaseError(f"the stored model is damaged: {error}") from error
+@dataclass(frozen=True, eq=False)
+class _Reader:
+    """Reads models and bases.
 
+    Attributes:
+        arrays: the arrays of all of them.
+        known: public rows that were supplied, by fingerprint.
+        prefix: what the names of the arrays of the present one begin with.
+    """
 
-def _read_model(
-    meta: Mapping[str, Any], prefix: str, arrays: Mapping[str, NDArray[Any]], known: Mapping[str, PublicRows]
-) -> Base:
-    base = _read(meta["base"], f"{prefix}base/", arrays, known)
-    cliques = [tuple(clique) for clique in meta["cliques"]]
-    potentials = {clique: arrays[f"{prefix}potentials/{i}"] for i, clique in enumerate(cliques)}
-    return Model.of(base, potentials, meta["total"])
+    arrays: Mapping[str, NDArray[Any]]
+    known: Mapping[str, PublicRows]
+    prefix: str = ""
 
+    def read(self, meta: Mapping[str, Any]) -> Base:
+        kinds = {
+            "model": self._model,
+            "mixture": self._mixture,
+            "uniform": lambda meta: Uniform(_domain(meta)),
+            "product": self._product,
+            "public-rows": self._rows,
+        }
+        if meta["kind"] not in kinds:
+            what = f"a part of unknown kind {meta['kind']!r}"
+            raise ReleaseError(f"the stored model has {what}; a newer version may read it")
+        try:
+            return kinds[meta["kind"]](meta)
+        except ReleaseError:
+            raise
+        except PrioryError as error:
+            raise ReleaseError(f"the stored model is damaged: {error}") from error
 
-def _read_mixture(
-    meta: Mapping[str, Any], prefix: str, arrays: Mapping[str, NDArray[Any]], known: Mapping[str, PublicRows]
-) -> Base:
-    parts = [_read(part, f"{prefix}part/{i}/", arrays, known) for i, part in enumerate(meta["parts"])]
-    return Mixture(list(zip(meta["weights"], parts, strict=True)))
+    def _below(self, meta: Mapping[str, Any], name: str) -> Base:
+        return replace(self, prefix=f"{self.prefix}{name}/").read(meta)
 
+    def _array(self, name: str) -> NDArray[Any]:
+        return self.arrays[self.prefix + name]
 
-def _read_uniform(meta: Mapping[str, Any], *_: object) -> Base:
-    return Uniform(_domain(meta))
+    def _model(self, meta: Mapping[str, Any]) -> Base:
+        cliques = [tuple(clique) for clique in meta["cliques"]]
+        potentials = {clique: self._array(f"potentials/{i}") for i, clique in enumerate(cliques)}
+        return Model.of(self._below(meta["base"], "base"), potentials, meta["total"])
 
+    def _mixture(self, meta: Mapping[str, Any]) -> Base:
+        parts = [self._below(part, f"part/{i}") for i, part in enumerate(meta["parts"])]
+        return Mixture(list(zip(meta["weights"], parts, strict=True)))
 
-def _read_product(
-    meta: Mapping[str, Any], prefix: str, arrays: Mapping[str, NDArray[Any]], _: Mapping[str, PublicRows]
-) -> Base:
-    domain = _domain(meta)
-    names = meta["attributes"]
-    factors = [Factor.of(domain.project((n,)), arrays[f"{prefix}marginal/{i}"]) for i, n in enumerate(names)]
-    return Product(factors, domain=domain)
+    def _product(self, meta: Mapping[str, Any]) -> Base:
+        domain = _domain(meta)
+        marginals = enumerate(meta["attributes"])
+        factors = [Factor.of(domain.project((name,)), self._array(f"marginal/{i}")) for i, name in marginals]
+        return Product(factors, domain=domain)
 
-
-def _read_rows(
-    meta: Mapping[str, Any], prefix: str, arrays: Mapping[str, NDArray[Any]], known: Mapping[str, PublicRows]
-) -> Base:
-    if meta["embedded"]:
-        return PublicRows(arrays[f"{prefix}codes"], _domain(meta), arrays[f"{prefix}shares"])
-    if meta["fingerprint"] not in known:
-        raise ReleaseError("the model starts from public rows that were not stored with it; supply the same rows again")
-    return known[meta["fingerprint"]]
+    def _rows(self, meta: Mapping[str, Any]) -> Base:
+        if meta["embedded"]:
+            return PublicRows(self._array("codes"), _domain(meta), self._array("shares"))
+        if meta["fingerprint"] not in self.known:
+            raise ReleaseError(
+                "the model starts from public rows that were not stored with it; supply the same rows again"
+            )
+        return self.known[meta["fingerprint"]]
 
 
 def _domain(meta: Mapping[str, Any]) -> Domain:
     return Domain.of(dict(meta["domain"]))
-
-
-_READERS: dict[str, Callable[..., Base]] = {
-    "model": _read_model,
-    "mixture": _read_mixture,
-    "uniform": _read_uniform,
-    "product": _read_product,
-    "public-rows": _read_rows,
-}

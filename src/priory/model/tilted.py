@@ -5,10 +5,11 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from priory.domain import Clique, Domain
-from priory.factor import Array, Factor
-from priory.model.layout import Layout
+from priory.factor import Array, Factor, cell_codes
+from priory.model.engine.layout import Layout
 from priory.model.sampling import Chance, Codes
 from priory.queries.query import Query
 
@@ -69,10 +70,8 @@ def merged(first: Potentials, second: Potentials) -> dict[Clique, Factor]:
     return together
 
 
-def cell_codes(codes: Codes, domain: Domain, clique: Clique) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def row_cells(codes: NDArray[np.integer], domain: Domain, clique: Clique) -> NDArray[np.int64]:
     """The cell of the clique's table that each row is in, counted in C order."""
-    cells = np.zeros(len(codes), dtype=np.int64)
-    for name in clique:
-        cells *= domain[name]
-        cells += codes[:, domain.axis[name]]
-    return cells
+    if not clique:
+        return np.zeros(len(codes), dtype=np.int64)
+    return cell_codes([codes[:, domain.axis[name]] for name in clique], [domain[name] for name in clique])

@@ -48,7 +48,8 @@ class Sensitivity:
     l2_squared: Fraction
 
 
-@lru_cache(maxsize=65_536)
+# Typed, so that True is not taken for a 1 that was asked about before.
+@lru_cache(maxsize=65_536, typed=True)
 def sensitivity(query: Query, relation: Relation, max_rows: int = 1) -> Sensitivity:
     """The sensitivity of `query` when one person has at most `max_rows` records.
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from priory.domain import Domain
-from priory.model.diagnostics import Diagnostics, PathPoint, Round
+from priory.model.diagnostics import Diagnostics, PathPoint, ScheduledLevel
 from priory.privacy.budget import Budget, Currency, positive
 from priory.privacy.measurement import Measurement
 from priory.privacy.noise import Gaussian, Laplace, Noise, RoundedGaussian
@@ -188,7 +188,7 @@ def encode_steps(told: Diagnostics | None) -> Json | None:
         "schedule": [
             [list(step.members), list(step.temperatures), step.is_implied, step.share] for step in told.schedule
         ],
-        "freedom": told.freedom if math.isfinite(told.freedom) else None,
+        "freedom": told.degrees_of_freedom if math.isfinite(told.degrees_of_freedom) else None,
         "path": [_encode_point(point) for point in told.path],
     }
 
@@ -209,10 +209,10 @@ def decode_steps(described: Json | None) -> Diagnostics | None:
         total_stddev=float(described["total_stddev"]),
         notes=tuple(map(_text, described["notes"])),
         schedule=tuple(
-            Round(tuple(map(int, members)), tuple(map(float, steps)), implied is True, float(share))
+            ScheduledLevel(tuple(map(int, members)), tuple(map(float, steps)), implied is True, float(share))
             for members, steps, implied, share in described["schedule"]
         ),
-        freedom=math.nan if freedom is None else float(freedom),
+        degrees_of_freedom=math.nan if freedom is None else float(freedom),
     )
 
 

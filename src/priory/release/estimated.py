@@ -11,7 +11,7 @@ from priory.data.schema import Schema
 from priory.domain import Clique, Domain
 from priory.errors import DataError, DomainError
 from priory.estimate.estimator import estimate
-from priory.estimate.posterior import STOP
+from priory.estimate.prior_strength import STOP
 from priory.estimate.units import in_counts
 from priory.factor import Factor
 from priory.model.bases import Base, Uniform

@@ -7,7 +7,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from priory.answer.basis import Term
+from priory.answer.basis import ScaledQuery
 from priory.answer.intervals import Interval, Source, source_of
 from priory.factor import Array
 from priory.queries.query import Query
@@ -73,7 +73,7 @@ def _by_draws(release: Release, asked: Sequence[tuple[Places, ...]]) -> list[Ans
     if told is None or not told.schedule or draws < FEWEST_DRAWS:
         return None
     queries = [_query(release, each) for each in asked]
-    found = release.basis(LEVEL, draws).intervals([[Term(query)] for query in queries])
+    found = release.basis(LEVEL, draws).intervals([[ScaledQuery(query)] for query in queries])
     return [_centred(each, interval) for each, interval in zip(asked, found, strict=True)]
 
 

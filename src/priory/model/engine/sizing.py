@@ -19,9 +19,9 @@ class Sizer:
 
     def __init__(self, order: Sequence[int], neighbours: Sequence[Iterable[int]], shape: Sequence[int]) -> None:
         self._shape = shape
-        self._place = {v: i for i, v in enumerate(order)}
+        self._index = {v: i for i, v in enumerate(order)}
         self._sizes = [shape[v] for v in order]
-        self._rest = [sum(1 << self._place[u] for u in near) for near in neighbours]
+        self._rest = [sum(1 << self._index[u] for u in near) for near in neighbours]
         self._cells = [size * self._product(rest) for size, rest in zip(self._sizes, self._rest, strict=True)]
         self._absorbers = [0] * len(self._rest)
         for rest in self._rest:
@@ -32,7 +32,7 @@ class Sizer:
     def size_with(self, clique: Iterable[int]) -> int:
         """The cells of all maximal buckets if `clique` (numbers into the domain) were added."""
         clique = tuple(clique)
-        known = [self._place[v] for v in clique if v in self._place]
+        known = [self._index[v] for v in clique if v in self._index]
         added = sum(1 << i for i in known)
         # Attributes the order does not have yet go first: their bucket is the clique itself.
         extra = math.prod(self._shape[v] for v in clique) if len(known) < len(clique) else 0
@@ -51,20 +51,20 @@ class Sizer:
         changed: dict[int, int] = {}
         while added:
             low = added & -added
-            place = low.bit_length() - 1
-            old = self._rest[place]
+            index = low.bit_length() - 1
+            old = self._rest[index]
             added = old | (added ^ low)
             if added == old:
                 break
-            changed[place] = added
+            changed[index] = added
         return changed
 
     def _growth(self, changed: dict[int, int], absorbed: int) -> int:
         """How many cells more the maximal buckets have after the change."""
         lost: dict[int, int] = {}
         gained: dict[int, int] = {absorbed: 1}
-        for place, rest in changed.items():
-            old = self._rest[place]
+        for index, rest in changed.items():
+            old = self._rest[index]
             if old:
                 parent = _lowest(old)
                 lost[parent] = lost.get(parent, 0) + (old == self._rest[parent] | 1 << parent)
@@ -72,30 +72,30 @@ class Sizer:
             if rest == changed.get(parent, self._rest[parent]) | 1 << parent:
                 gained[parent] = gained.get(parent, 0) + 1
         growth = 0
-        for place in changed.keys() | lost.keys() | gained.keys():
-            if place < 0:
+        for index in changed.keys() | lost.keys() | gained.keys():
+            if index < 0:
                 continue
-            before = self._cells[place] if self._absorbers[place] == 0 else 0
-            growth += self._cells_after(place, changed, lost, gained) - before
+            before = self._cells[index] if self._absorbers[index] == 0 else 0
+            growth += self._cells_after(index, changed, lost, gained) - before
         return growth
 
-    def _cells_after(self, place: int, changed: dict[int, int], lost: dict[int, int], gained: dict[int, int]) -> int:
-        if place not in changed:
-            n = self._absorbers[place] - lost.get(place, 0) + gained.get(place, 0)
-            return 0 if n else self._cells[place]
+    def _cells_after(self, index: int, changed: dict[int, int], lost: dict[int, int], gained: dict[int, int]) -> int:
+        if index not in changed:
+            n = self._absorbers[index] - lost.get(index, 0) + gained.get(index, 0)
+            return 0 if n else self._cells[index]
         # A bucket that grew is no longer inside an unchanged child.
-        if gained.get(place, 0):
+        if gained.get(index, 0):
             return 0
-        return self._cells[place] * self._product(changed[place] & ~self._rest[place])
+        return self._cells[index] * self._product(changed[index] & ~self._rest[index])
 
-    def _product(self, places: int) -> int:
+    def _product(self, bits: int) -> int:
         product = 1
-        while places:
-            low = places & -places
+        while bits:
+            low = bits & -bits
             product *= self._sizes[low.bit_length() - 1]
-            places ^= low
+            bits ^= low
         return product
 
 
-def _lowest(places: int) -> int:
-    return (places & -places).bit_length() - 1
+def _lowest(bits: int) -> int:
+    return (bits & -bits).bit_length() - 1

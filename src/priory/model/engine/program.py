@@ -3,7 +3,7 @@
 The buffer holds the tables of the cliques first, in their layout, then a cell with a one, then the raw messages, then
 everything else. Forward, every bag multiplies its factors and sums its table to a message for its parent; back, it
 multiplies its table by the ratio of what the parent believes to what was sent, which makes it a marginal, and reads
-from it what its children and cliques are to believe. No table is transposed: steps walk over strides.
+from it what its children and cliques are to believe. No table is transposed: steps go over strides.
 """
 
 import math
@@ -13,10 +13,11 @@ from functools import lru_cache
 from itertools import combinations
 from typing import NamedTuple
 
-from priory.model.layout import Layout
-from priory.model.plan import Bag, Plan
+from priory.model.engine.layout import Layout
+from priory.model.engine.plan import Bag, Plan
 
-MUL, SUM, COPY, NORM, DIV, MATMUL = range(6)
+# The kinds of steps. Two more are made later: a product and its sum in one pass, and a step in several pieces.
+MUL, SUM, COPY, NORM, DIV, MATMUL, FUSED, PIECES = range(8)
 Ints = tuple[int, ...]
 # Factors among which the cheapest pair to multiply is sought.
 _LOOKED_AT = 16
@@ -30,10 +31,10 @@ class Ref(NamedTuple):
     strides: Ints
 
 
-class Step(NamedTuple):
+class Instruction(NamedTuple):
     """One operation: out = a · b, out = Σ a, out = a, out = a / max(a), out = a / b, or a matrix product.
 
-    `shape` is what is walked over; every operand has a stride for each of its axes, 0 where it is repeated or summed.
+    `shape` is what is gone over; every operand has a stride for each of its axes, 0 where it is repeated or summed.
     For NORM, `b` is the number of the message. For MATMUL, the shape is (batch, m, k, n).
     """
 
@@ -89,10 +90,10 @@ class Program:
     one: int
     raw: tuple[int, int]
     messages: Ints
-    before: tuple[Step, ...]
-    forward: tuple[Step, ...]
-    back: tuple[Step, ...]
-    after: tuple[Step, ...]
+    before: tuple[Instruction, ...]
+    forward: tuple[Instruction, ...]
+    back: tuple[Instruction, ...]
+    after: tuple[Instruction, ...]
     tables: tuple[Tables, ...]
     beliefs: tuple[Ref | None, ...]
     is_leaf: tuple[bool, ...]
@@ -125,17 +126,17 @@ class _Writer:
         self.layout = layout
         self.shape = plan.domain.shape
         self.end = layout.size + 1
-        self.forward: list[Step] = []
-        self.back: list[Step] = []
+        self.forward: list[Instruction] = []
+        self.back: list[Instruction] = []
         self.steps = self.forward
         axis = plan.domain.axis
         slots = [tuple(axis[name] for name in clique) for clique in layout.cliques]
         self.slots = [Ref(start, axes, self._strides(axes)) for start, axes in zip(layout.offsets, slots, strict=False)]
         self.leaf_slots = self._leaf_slots()
         self.one = Ref(layout.size, (), ())
-        self.raw = [self._new(bag.separator) for bag in plan.bags]
+        self.raw = [self.new(bag.separator) for bag in plan.bags]
         self.raw_span = (layout.size + 1, self.end)
-        self.messages = [self._new(bag.separator) for bag in plan.bags]
+        self.messages = [self.new(bag.separator) for bag in plan.bags]
         self.beliefs: list[Ref | None] = [None] * len(plan.bags)
         self.tables: list[Tables] = []
 
@@ -168,20 +169,20 @@ class _Writer:
 
     def _leaf_slots(self) -> list[Ref]:
         """The slot of each maximal clique: the first clique that is it."""
-        found: dict[int, Ref] = {}
+        first: dict[int, Ref] = {}
         for slot, clique, home in zip(self.slots, self.plan.cliques, self.plan.home, strict=True):
-            if home >= 0 and home not in found and clique == self.plan.maximal[home]:
-                found[home] = slot
-        return [found[i] for i in range(len(found))]
+            if home >= 0 and home not in first and clique == self.plan.maximal[home]:
+                first[home] = slot
+        return [first[i] for i in range(len(first))]
 
-    def _nested(self) -> tuple[tuple[Step, ...], tuple[Step, ...]]:
+    def _nested(self) -> tuple[tuple[Instruction, ...], tuple[Instruction, ...]]:
         """Steps that add nested potentials, small ones to each other first, and that read their marginals back."""
         inside: dict[int, list[_Node]] = {}
         for slot, home in zip(self.slots, self.plan.home, strict=True):
             if home >= 0 and slot is not self.leaf_slots[home]:
                 inside.setdefault(home, []).append(_Node(slot))
-        before: list[Step] = []
-        after: list[Step] = []
+        before: list[Instruction] = []
+        after: list[Instruction] = []
         for home, nodes in inside.items():
             whole = self.leaf_slots[home]
             self.steps = before
@@ -192,16 +193,16 @@ class _Writer:
             self.spread(whole, merged)
         return tuple(before), tuple(after)
 
-    def _collect(self, place: int, bag: Bag) -> "_Dense | _Cut":
+    def _collect(self, index: int, bag: Bag) -> "_Dense | _Cut":
         factors = [_Node(self.leaf_slots[i], leaf=i) for i in bag.leaves]
         factors += [_Node(self.messages[i], child=i) for i in bag.children]
         written = _Dense(self, bag, factors) if bag.split is None else _Cut(self, bag, factors)
-        self.sum(self.raw[place], written.top)
-        self._norm(self.messages[place], self.raw[place], place)
+        self.sum(self.raw[index], written.top)
+        self._norm(self.messages[index], self.raw[index], index)
         return written
 
-    def _norm(self, out: Ref, raw: Ref, place: int) -> None:
-        self.steps.append(Step(NORM, (self._cells(raw.axes),), out.start, (1,), raw.start, (1,), place, (0,)))
+    def _norm(self, out: Ref, raw: Ref, index: int) -> None:
+        self.steps.append(Instruction(NORM, (self.cells(raw.axes),), out.start, (1,), raw.start, (1,), index, (0,)))
 
     def scale(self, table: Ref) -> None:
         """Divide a table by its maximum, where the program is to be scaled."""
@@ -209,12 +210,12 @@ class _Writer:
             self._norm(table, table, self.scales)
             self.scales += 1
 
-    def ratio(self, place: int) -> Ref:
+    def ratio(self, index: int) -> Ref:
         """What the parent believes of the bag's separator, over what the bag sent."""
-        raw, belief = self.raw[place], self.beliefs[place] or self.one
+        raw, belief = self.raw[index], self.beliefs[index] or self.one
         # The scaled message is no longer needed: its place takes the ratio.
-        self.steps.append(self._walk(DIV, raw, self.messages[place], belief, raw))
-        return self.messages[place]
+        self.steps.append(self._over(DIV, raw, self.messages[index], belief, raw))
+        return self.messages[index]
 
     def multiplied(self, axes: Ints, factors: list[_Node], *, in_place: bool) -> tuple[Ref, list[_Node]]:
         """The product of `factors` as a table over `axes`, small products first; and what went into it."""
@@ -223,7 +224,7 @@ class _Writer:
         if cover is not None:
             table, rest = cover.ref, nodes
         else:
-            table, rest = self._new(axes), nodes[2:]
+            table, rest = self.new(axes), nodes[2:]
             self._first(table, nodes[:2])
         for node in rest:
             self.mul(table, table, node.ref)
@@ -233,17 +234,17 @@ class _Writer:
         if len(nodes) == 2:
             self.mul(table, nodes[0].ref, nodes[1].ref)
         else:
-            self.steps.append(self._walk(COPY, table, table, nodes[0].ref if nodes else self.one, None))
+            self.steps.append(self._over(COPY, table, table, nodes[0].ref if nodes else self.one, None))
 
     def _merged(self, nodes: list[_Node], order: Ints) -> list[_Node]:
         """Multiply pairs while their product stays smaller than the whole table, whose order of axes they take."""
-        cells = self._cells(order)
+        cells = self.cells(order)
         nodes = self._same_merged(nodes, order)
         while len(nodes) > 1:
             # The cheapest product is almost always one of two small tables, and looking at few keeps this linear.
-            nodes.sort(key=lambda node: self._cells(node.ref.axes))
+            nodes.sort(key=lambda node: self.cells(node.ref.axes))
             pairs = combinations(range(min(len(nodes), _LOOKED_AT)), 2)
-            union, i, j = min((self._cells({*nodes[i].ref.axes, *nodes[j].ref.axes}), i, j) for i, j in pairs)
+            union, i, j = min((self.cells({*nodes[i].ref.axes, *nodes[j].ref.axes}), i, j) for i, j in pairs)
             if union >= cells:
                 break
             merged = self._pair(nodes[i], nodes[j], order)
@@ -252,13 +253,13 @@ class _Writer:
 
     def _same_merged(self, nodes: list[_Node], order: Ints) -> list[_Node]:
         """Multiply factors over the same attributes first: a hub may receive a thousand messages."""
-        cells = self._cells(order)
+        cells = self.cells(order)
         groups: dict[frozenset[int], list[_Node]] = {}
         for node in nodes:
             groups.setdefault(frozenset(node.ref.axes), []).append(node)
         merged: list[_Node] = []
         for axes, group in groups.items():
-            if self._cells(axes) >= cells or len(group) == 1:
+            if self.cells(axes) >= cells or len(group) == 1:
                 merged += group
                 continue
             node = self._pair(group[0], group[1], order)
@@ -270,7 +271,7 @@ class _Writer:
 
     def _pair(self, a: _Node, b: _Node, order: Ints) -> _Node:
         both = {*a.ref.axes, *b.ref.axes}
-        node = _Node(self._new(tuple(v for v in order if v in both)), parts=[a, b])
+        node = _Node(self.new(tuple(v for v in order if v in both)), parts=[a, b])
         self.mul(node.ref, a.ref, b.ref)
         return node
 
@@ -288,39 +289,33 @@ class _Writer:
     def _believed(self, table: Ref, node: _Node) -> Ref:
         if len(table.axes) == len(node.ref.axes):
             return table
-        belief = self._new(node.ref.axes)
+        belief = self.new(node.ref.axes)
         self.sum(belief, table)
         return belief
 
     def mul(self, out: Ref, a: Ref, b: Ref) -> None:
-        self.steps.append(self._walk(MUL, out, out, a, b))
+        self.steps.append(self._over(MUL, out, out, a, b))
 
     def sum(self, out: Ref, a: Ref) -> None:
-        self.steps.append(self._walk(SUM if len(out.axes) < len(a.axes) else COPY, a, out, a, None))
+        self.steps.append(self._over(SUM if len(out.axes) < len(a.axes) else COPY, a, out, a, None))
 
     def matmul(self, sizes: tuple[int, int, int, int], out: int, a: tuple[int, Ints], b: tuple[int, Ints]) -> None:
         _, m, _, n = sizes
-        self.steps.append(Step(MATMUL, sizes, out, (m * n, n, 1), *a, *b))
+        self.steps.append(Instruction(MATMUL, sizes, out, (m * n, n, 1), *a, *b))
 
-    def _walk(self, kind: int, over: Ref, out: Ref, a: Ref, b: Ref | None) -> Step:
+    def _over(self, kind: int, over: Ref, out: Ref, a: Ref, b: Ref | None) -> Instruction:
         shape = tuple([self.shape[v] for v in over.axes])
-        walks = [_along(over.axes, ref) for ref in (out, a)] + [_along(over.axes, b) if b else (0,) * len(shape)]
-        shape, out_strides, a_strides, b_strides = _coalesced(shape, *walks)
-        return Step(kind, shape, out.start, out_strides, a.start, a_strides, b.start if b else 0, b_strides)
+        strides = [_along(over.axes, ref) for ref in (out, a)] + [_along(over.axes, b) if b else (0,) * len(shape)]
+        shape, out_strides, a_strides, b_strides = _coalesced(shape, *strides)
+        return Instruction(kind, shape, out.start, out_strides, a.start, a_strides, b.start if b else 0, b_strides)
 
     def new(self, axes: Ints) -> Ref:
-        return self._new(axes)
-
-    def _new(self, axes: Ints) -> Ref:
         ref = Ref(self.end, axes, self._strides(axes))
-        self.end += self._cells(axes)
+        self.end += self.cells(axes)
         return ref
 
-    def _cells(self, axes: Iterable[int]) -> int:
-        return math.prod(self.shape[v] for v in axes)
-
     def cells(self, axes: Iterable[int]) -> int:
-        return self._cells(axes)
+        return math.prod(self.shape[v] for v in axes)
 
     def _strides(self, axes: Ints) -> Ints:
         return _c_strides(tuple([self.shape[v] for v in axes]))
@@ -333,8 +328,8 @@ class _Dense:
         self.top, self.nodes = writer.multiplied(bag.members, factors, in_place=True)
         self.tables = Tables((self.top,), self.top)
 
-    def distribute(self, writer: _Writer, place: int) -> None:
-        writer.mul(self.top, self.top, writer.ratio(place))
+    def distribute(self, writer: _Writer, index: int) -> None:
+        writer.mul(self.top, self.top, writer.ratio(index))
         writer.spread(self.top, self.nodes)
 
 
@@ -363,8 +358,8 @@ class _Cut:
         writer.mul(self.top, self.top, self.h)
         self.tables = Tables((self.f, self.g, self.h), self.top)
 
-    def distribute(self, writer: _Writer, place: int) -> None:
-        ratio = writer.ratio(place)
+    def distribute(self, writer: _Writer, index: int) -> None:
+        ratio = writer.ratio(index)
         writer.mul(self.top, self.top, ratio)
         writer.mul(self.h, self.h, ratio)
         h = (self.h.start, (self.l * self.r, self.r, 1))
@@ -397,15 +392,15 @@ def _c_strides(shape: Ints) -> Ints:
 
 
 @lru_cache(maxsize=16384)
-def _coalesced(shape: Ints, *walks: Ints) -> tuple[Ints, Ints, Ints, Ints]:
-    """Drop axes of one value, and join neighbouring axes that every operand walks over in one stride."""
-    kept: list[list[int]] = []
-    for row in zip(shape, *walks, strict=True):
+def _coalesced(shape: Ints, *strides: Ints) -> tuple[Ints, Ints, Ints, Ints]:
+    """Drop axes of one value, and join neighbouring axes that every operand goes over in one stride."""
+    joined: list[list[int]] = []
+    for row in zip(shape, *strides, strict=True):
         if row[0] == 1:
             continue
-        if kept and all(before == stride * row[0] for before, stride in zip(kept[-1][1:], row[1:], strict=True)):
-            kept[-1] = [kept[-1][0] * row[0], *row[1:]]
+        if joined and all(before == stride * row[0] for before, stride in zip(joined[-1][1:], row[1:], strict=True)):
+            joined[-1] = [joined[-1][0] * row[0], *row[1:]]
         else:
-            kept.append(list(row))
-    columns = list(zip(*kept, strict=True)) if kept else [(), (), (), ()]
+            joined.append(list(row))
+    columns = list(zip(*joined, strict=True)) if joined else [(), (), (), ()]
     return columns[0], columns[1], columns[2], columns[3]

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from priory.model.algebra import bound, exponentiated, halved, run
-from priory.model.program import Program, Step
-from priory.model.tape import COMPILER, Kernel, fits, written
+from priory.model.engine.algebra import bound, exponentiated, in_pieces, run
+from priory.model.engine.program import Instruction, Program
+from priory.model.engine.tape import COMPILER, Kernel, fits, written
 
 # Compiling takes about as long as this, even from numba's cache, so it starts when as much could have been saved.
 _SECONDS_BEFORE_COMPILING = 0.8
@@ -33,7 +33,7 @@ class Runner:
         self.scales = np.ones(program.scales)
         self._steps = (program.forward, (*program.back, *program.after))
         self._nested = [bound(step, self.buffer)[1:] for step in program.before]
-        self._calls = [[halved(bound(step, self.buffer)) for step in steps] for steps in self._steps]
+        self._calls = [[in_pieces(bound(step, self.buffer)) for step in steps] for steps in self._steps]
         self._worth_a_tape = sum(map(len, self._steps)) >= 2 * _SHORTEST_TAPE
         self._segments: list[list[partial[None]]] | None = None
 
@@ -66,7 +66,7 @@ class Runner:
             COMPILER.spent(_SECONDS_PER_STEP * len(self._steps[direction]), enough=_SECONDS_BEFORE_COMPILING)
 
 
-def _segments(steps: Sequence[Step], runner: Runner, kernel: Kernel) -> list[partial[None]]:
+def _segments(steps: Sequence[Instruction], runner: Runner, kernel: Kernel) -> list[partial[None]]:
     """Runs of small steps as tapes, the others as NumPy calls."""
     segments: list[partial[None]] = []
     waiting: list[Any] = []
@@ -77,5 +77,5 @@ def _segments(steps: Sequence[Step], runner: Runner, kernel: Kernel) -> list[par
             waiting = []
             segments.append(partial(kernel, written(members), runner.buffer, runner.scales))
         else:
-            waiting += [halved(bound(step, runner.buffer)) for step in members]
+            waiting += [in_pieces(bound(step, runner.buffer)) for step in members]
     return segments + ([partial(run, waiting, runner.scales)] if waiting else [])

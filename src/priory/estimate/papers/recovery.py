@@ -7,9 +7,9 @@ import numpy as np
 from priory.estimate.lbfgs import minimised
 from priory.estimate.problem import Problem
 from priory.factor import Array
-from priory.model.contract import Contraction
-from priory.model.layout import Layout
-from priory.model.plan import Plan
+from priory.model.engine.contract import Contraction
+from priory.model.engine.layout import Layout
+from priory.model.engine.plan import Plan
 
 # A potential this low stands for a cell without mass.
 _EMPTY = -60.0
@@ -36,12 +36,11 @@ def recovered(problem: Problem, marginals: Array) -> Recovered:
     A closed form exists for the uniform base when every bag of the plan is a measured clique: then
     θ_C = log μ_C − log μ_S, with S what the bag shares with its parent.
     """
-    plan = getattr(problem.oracle, "plan", None) if isinstance(problem.oracle, Contraction) else None
+    plan = problem.oracle.plan if isinstance(problem.oracle, Contraction) else None
     theta = None if plan is None else _closed_form(problem.loss.layout, plan, marginals / problem.total)
     calls = 1
     if theta is None:
-        found = _fitted(problem, marginals / problem.total)
-        theta, calls = found
+        theta, calls = _fitted(problem, marginals / problem.total)
     residual = float(np.abs(problem.oracle(theta)[1] - marginals / problem.total).max(initial=0.0))
     return Recovered(theta, residual, calls)
 
@@ -54,8 +53,8 @@ def _closed_form(layout: Layout, plan: Plan, shares: Array) -> Array | None:
         clique = whole.get(frozenset(plan.attributes_of(bag)))
         if clique is None:
             return None
-        kept = tuple(plan.domain.attributes[i] for i in bag.separator)
-        below = tables[clique].project(tuple(name for name in clique if name in kept))
+        separator = tuple(plan.domain.attributes[i] for i in bag.separator)
+        below = tables[clique].project(tuple(name for name in clique if name in separator))
         theta[clique] = _log(tables[clique].values) - _log(below.expand(tables[clique].domain).values)
     return layout.pack(list(theta.values()))
 
@@ -71,8 +70,8 @@ def _fitted(problem: Problem, shares: Array) -> tuple[Array, int]:
 
     def objective(scaled: Array) -> tuple[float, Array]:
         theta = scaled / scale
-        log_z, found = problem.oracle(theta)
-        return log_z - float(theta @ shares), (found - shares) / scale
+        log_z, own = problem.oracle(theta)
+        return log_z - float(theta @ shares), (own - shares) / scale
 
-    found = minimised(objective, np.zeros(len(shares)), goal=1e-16, iterations=2000, limit=-_EMPTY * scale)
-    return found.x / scale, found.calls
+    best = minimised(objective, np.zeros(len(shares)), goal=1e-16, iterations=2000, limit=-_EMPTY * scale)
+    return best.x / scale, best.calls

@@ -7,10 +7,11 @@ import numpy as np
 
 from priory.errors import MissingExtra, OptionError
 from priory.factor import Array
-from priory.model.contract import Contraction
-from priory.model.layout import Layout
-from priory.model.plan import Plan
-from priory.model.program import COPY, DIV, MATMUL, MUL, NORM, SUM, Program, Step, program
+from priory.model.engine.algebra import bound_by
+from priory.model.engine.contract import Contraction
+from priory.model.engine.layout import Layout
+from priory.model.engine.plan import Plan
+from priory.model.engine.program import COPY, DIV, MUL, NORM, SUM, Instruction, Program, program
 
 Precision = Literal["float64", "float32"]
 # Entries of messages outside these bounds may have lost terms to underflow: such calls are done again on the CPU.
@@ -55,10 +56,10 @@ class TorchContraction:
         log_z, marginals, is_safe = self.on_device(_torch().as_tensor(theta, device=self.device))
         if not is_safe:
             return self._cpu(theta, out)
-        found = marginals.to("cpu", dtype=_torch().float64).numpy()
+        copied = marginals.to("cpu", dtype=_torch().float64).numpy()
         if out is None:
-            return log_z, np.array(found)
-        out[...] = found
+            return log_z, np.array(copied)
+        out[...] = copied
         return log_z, out
 
     def on_device(self, theta: Any) -> tuple[float, Any, bool]:  # noqa: ANN401  a tensor
@@ -119,30 +120,30 @@ class _Tables:
     def run(self) -> None:
         """The whole call; everything stays on the device."""
         torch = self.torch
-        held = self.buffer[: self.size]
-        held.copy_(self.theta)
+        tables = self.buffer[: self.size]
+        tables.copy_(self.theta)
         for _, a, b, out in self.before:
             torch.add(a, b, out=out)
-        shift = self._shift(held)
-        torch.exp(held, out=held)
+        shift = self._shift(tables)
+        torch.exp(tables, out=tables)
         for call in self.forward:
             self._step(call)
         self._judge(shift)
         for call in self.back:
             self._step(call)
 
-    def _shift(self, held: Any) -> Any:  # noqa: ANN401
+    def _shift(self, tables: Any) -> Any:  # noqa: ANN401
         """Take each leaf's maximum out of it, and each constant; return their sum."""
         torch = self.torch
-        tops = torch.full((self.smalls,), -torch.inf, dtype=held.dtype, device=held.device)
-        tops = tops.scatter_reduce(0, self.owner, held[self.small], "amax")
-        held.index_add_(0, self.small, -tops[self.owner])
-        taken = tops.sum(dtype=torch.float64)
+        tops = torch.full((self.smalls,), -torch.inf, dtype=tables.dtype, device=tables.device)
+        tops = tops.scatter_reduce(0, self.owner, tables[self.small], "amax")
+        tables.index_add_(0, self.small, -tops[self.owner])
+        shift = tops.sum(dtype=torch.float64)
         for start, stop in self.large:
-            top = held[start:stop].amax()
-            held[start:stop].sub_(top)
-            taken = taken + top
-        return taken
+            top = tables[start:stop].amax()
+            tables[start:stop].sub_(top)
+            shift = shift + top
+        return shift
 
     def _judge(self, shift: Any) -> None:  # noqa: ANN401
         """log Z, and how many entries of messages cannot be trusted."""
@@ -168,23 +169,9 @@ class _Tables:
         else:
             torch.bmm(call[1], call[2], out=call[3])
 
-    def _bound(self, step: Step) -> tuple[Any, ...]:
-        kind, shape = step.kind, step.shape
-        if kind == MATMUL:
-            batch, m, k, n = shape
-            a = self._view(step.a, (batch, m, k), step.a_strides)
-            b = self._view(step.b, (batch, k, n), step.b_strides)
-            return (MATMUL, a, b, self._view(step.out, (batch, m, n), step.out_strides))
-        a = self._view(step.a, shape, step.a_strides)
-        if kind == SUM:
-            summed = tuple(i for i, stride in enumerate(step.out_strides) if stride == 0)
-            kept = [i for i in range(len(shape)) if i not in summed]
-            out = self._view(step.out, [shape[i] for i in kept], [step.out_strides[i] for i in kept])
-            return (SUM, a, summed, out) if summed else (COPY, a, out)
-        out = self._view(step.out, shape, step.out_strides)
-        if kind == NORM:
-            return (NORM, a, out, self.scales[step.b])
-        return (COPY, a, out) if kind == COPY else (kind, a, self._view(step.b, shape, step.b_strides), out)
+    def _bound(self, step: Instruction) -> tuple[Any, ...]:
+        call = bound_by(step, self._view)
+        return (*call[:3], self.scales[step.b]) if step.kind == NORM else call
 
     def _view(self, start: int, shape: Any, strides: Any) -> Any:  # noqa: ANN401
         return self.torch.as_strided(self.buffer, tuple(shape), tuple(strides), start)

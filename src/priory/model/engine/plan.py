@@ -8,9 +8,9 @@ from functools import cached_property, lru_cache
 from priory.data.table import html_facts
 from priory.domain import Clique, Domain
 from priory.errors import OptionError, SizeError
-from priory.model.elimination import Bucket, Scope, best_order
-from priory.model.sizing import Sizer
-from priory.model.split import Split, best_split
+from priory.model.engine.elimination import Bucket, Scope, best_order
+from priory.model.engine.sizing import Sizer
+from priory.model.engine.split import Split, best_split
 
 MEMORY_IN_BYTES = 8 * 2**30
 
@@ -30,8 +30,8 @@ class Bag:
     Attributes:
         members: its attributes, as numbers into the domain, in the order of the table's axes.
         separator: those it shares with its parent, in the same order.
-        parent: the parent's place in the list of bags (after this one), or −1 for a root.
-        leaves: the maximal cliques multiplied into it, as places in `Plan.maximal`.
+        parent: the parent's index in the list of bags (after this one), or −1 for a root.
+        leaves: the maximal cliques multiplied into it, as indices into `Plan.maximal`.
         children: the bags that send it a message.
         split: how it is cut into three tables, or None where one table is cheaper.
     """
@@ -53,7 +53,7 @@ class Plan:
         cliques: the cliques asked for.
         buckets: the elimination order: each attribute, as a number into the domain, with its neighbours at that time.
         maximal: the cliques that are not inside another one.
-        home: for each clique, the place of its maximal clique in `maximal` (−1 for the empty clique).
+        home: for each clique, the index of its maximal clique in `maximal` (−1 for the empty clique).
         bags: children before parents.
     """
 
@@ -185,15 +185,8 @@ class Plan:
         return Sizer(self.order, [rest for _, rest in self.buckets], self.domain.shape)
 
     def size_with(self, clique: Iterable[str]) -> int:
-        """The cells of all bags if `clique` were added and the elimination order kept.
-
-        `with_clique` looks for a cheaper order, and tries this one too where attributes have to be joined.
-        """
+        """The cells of all bags if `clique` were added and the elimination order stayed."""
         return self._sizer.size_with(self.domain.axis[name] for name in self.domain.checked(clique))
-
-    def with_clique(self, clique: Iterable[str]) -> "Plan":
-        """The plan for one more clique; the order of this one is among those tried."""
-        return _planned(self.domain, (*self.cliques, self.domain.checked(clique)), self.order)
 
 
 def plan(domain: Domain, cliques: Iterable[Iterable[str]], *, memory_in_bytes: int = MEMORY_IN_BYTES) -> Plan:
@@ -209,15 +202,15 @@ def plan(domain: Domain, cliques: Iterable[Iterable[str]], *, memory_in_bytes: i
     """
     if memory_in_bytes < 1:
         raise OptionError("memory_in_bytes", f"needs to be at least 1; got {memory_in_bytes}")
-    return _planned(domain, tuple(domain.checked(clique) for clique in cliques), None).check(memory_in_bytes)
+    return _planned(domain, tuple(domain.checked(clique) for clique in cliques)).check(memory_in_bytes)
 
 
 @lru_cache(maxsize=256)
-def _planned(domain: Domain, cliques: tuple[Clique, ...], hint: tuple[int, ...] | None) -> Plan:
+def _planned(domain: Domain, cliques: tuple[Clique, ...]) -> Plan:
     axis = domain.axis
     scopes = [frozenset(axis[name] for name in clique) for clique in cliques]
     maximal, home = _maximal(scopes)
-    buckets = best_order([scopes[i] for i in maximal], domain.shape, hint)
+    buckets = best_order([scopes[i] for i in maximal], domain.shape)
     named = tuple(cliques[i] for i in maximal)
     bags = _bags(domain, [scopes[i] for i in maximal], named, buckets)
     return Plan(domain, cliques, tuple(buckets), named, home, bags)
@@ -234,13 +227,13 @@ def _maximal(scopes: Sequence[Scope]) -> tuple[list[int], tuple[int, ...]]:
             continue
         # Any holder of the scope is a holder of its rarest attribute, so looking there keeps stars linear.
         candidates = min((holders.get(v, ()) for v in scope), key=len)
-        place = next((j for j in candidates if scope <= scopes[maximal[j]]), -1)
-        if place < 0:
-            place = len(maximal)
+        index = next((j for j in candidates if scope <= scopes[maximal[j]]), -1)
+        if index < 0:
+            index = len(maximal)
             maximal.append(i)
             for v in scope:
-                holders.setdefault(v, []).append(place)
-        home[i] = place
+                holders.setdefault(v, []).append(index)
+        home[i] = index
     return maximal, tuple(home)
 
 
@@ -259,10 +252,10 @@ def _bags(
     domain: Domain, scopes: Sequence[Scope], cliques: Sequence[Clique], buckets: Sequence[Bucket]
 ) -> tuple[Bag, ...]:
     """The maximal buckets as a tree, children first."""
-    place = {v: i for i, (v, _) in enumerate(buckets)}
-    drafts, bag_of = _tree(buckets, place)
+    index = {v: i for i, (v, _) in enumerate(buckets)}
+    drafts, bag_of = _tree(buckets, index)
     for i, scope in enumerate(scopes):
-        drafts[bag_of[min(scope, key=place.__getitem__)]].leaves.append(i)
+        drafts[bag_of[min(scope, key=index.__getitem__)]].leaves.append(i)
     for i, draft in enumerate(drafts):
         if draft.parent >= 0:
             drafts[draft.parent].children.append(i)
@@ -271,7 +264,7 @@ def _bags(
     for draft in reversed(drafts):
         cover = next((cliques[j] for j in draft.leaves if len(scopes[j]) == len(draft.members)), None)
         # The table takes the axes of a clique that covers it, so that its potentials need no copy.
-        axes = [domain.axis[name] for name in cover] if cover else sorted(draft.members, key=lambda v: -place[v])
+        axes = [domain.axis[name] for name in cover] if cover else sorted(draft.members, key=lambda v: -index[v])
         factors = [] if cover else [scopes[j] for j in draft.leaves] + [drafts[j].separator for j in draft.children]
         bags.append(
             Bag(
@@ -286,12 +279,12 @@ def _bags(
     return tuple(bags)
 
 
-def _tree(buckets: Sequence[Bucket], place: Mapping[int, int]) -> tuple[list[_Draft], dict[int, int]]:
+def _tree(buckets: Sequence[Bucket], index: Mapping[int, int]) -> tuple[list[_Draft], dict[int, int]]:
     """Bags, parents first, and the bag of each attribute: it joins its parent's where that is all its neighbours."""
     drafts: list[_Draft] = []
     bag_of: dict[int, int] = {}
     for v, rest in reversed(buckets):
-        parent = bag_of[min(rest, key=place.__getitem__)] if rest else -1
+        parent = bag_of[min(rest, key=index.__getitem__)] if rest else -1
         if rest and len(drafts[parent].members) == len(rest):
             drafts[parent].members.append(v)
             bag_of[v] = parent

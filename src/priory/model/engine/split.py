@@ -65,9 +65,9 @@ def best_split(
     """
     if not _SMALLEST <= math.prod(sizes) <= _LARGEST or any(len(factor) == len(members) for factor in factors):
         return None
-    place = {v: i for i, v in enumerate(members)}
-    scopes = tuple(sorted({sum(1 << place[v] for v in factor) for factor in factors}))
-    labels = _best_labels(tuple(sizes), scopes, sum(1 << place[v] for v in separator))
+    index = {v: i for i, v in enumerate(members)}
+    scopes = tuple(sorted({sum(1 << index[v] for v in factor) for factor in factors}))
+    labels = _best_labels(tuple(sizes), scopes, sum(1 << index[v] for v in separator))
     if labels is None:
         return None
     cut = [tuple(v for v, label in zip(members, labels, strict=True) if label == kind) for kind in range(4)]
@@ -82,10 +82,10 @@ def _best_labels(sizes: tuple[int, ...], scopes: tuple[int, ...], separator: int
     costs = _costs(labels, logs, scopes, separator)
     for _ in range(2 * len(sizes)):
         better = _neighbours(labels[int(np.argmin(costs))])
-        found = _costs(better, logs, scopes, separator)
-        if found.min() >= costs.min():
+        own = _costs(better, logs, scopes, separator)
+        if own.min() >= costs.min():
             break
-        labels, costs = better, found
+        labels, costs = better, own
     if costs.min() >= _CELL * np.exp(logs.sum()):
         return None
     return tuple(int(label) for label in labels[int(np.argmin(costs))])

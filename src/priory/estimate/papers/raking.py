@@ -6,8 +6,7 @@ from typing import Literal
 import numpy as np
 
 from priory.errors import OptionError
-from priory.estimate.dual import evidence_of
-from priory.estimate.problem import GOING, Problem, State, Status, fall
+from priory.estimate.problem import BASE, GOING, Problem, Solver, Start, State, Status, Traits, fall
 from priory.factor import Array
 from priory.queries.query import Query
 
@@ -67,26 +66,6 @@ def _water_filled(values: Array, model: Array, total: float) -> Array:
     return np.asarray(filled / filled.sum())
 
 
-def proportional_update(shares: Array, rows: Array, answers: Array) -> Array:
-    """Definition 3.1 of IDE on an explicit table, with all four cases.
-
-    Args:
-        shares: q, one share for each cell.
-        rows: for each cell the row of the query it belongs to, −1 where it belongs to none.
-        answers: y, one for each row.
-
-    Returns:
-        The cells of row i times y_i over the row's mass; spread evenly where the row has no mass; cells of no row
-        scaled to 1 − Σy, evenly where they have no mass.
-    """
-    wanted = np.append(answers, 1 - float(np.sum(answers)))
-    index = np.where(rows < 0, len(answers), rows)
-    mass = np.bincount(index, weights=shares, minlength=len(wanted))
-    cells = np.bincount(index, minlength=len(wanted))
-    scaled = shares * wanted[index] / np.where(mass > 0, mass, 1.0)[index]
-    return np.where(mass[index] > 0, scaled, wanted[index] / np.maximum(cells[index], 1))
-
-
 @dataclass(frozen=True, eq=False)
 class Epochs:
     """What `Raking` carries between steps.
@@ -101,7 +80,7 @@ class Epochs:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Raking:
+class Raking(Solver):
     """Algorithm 1 of IDE, in random order once per epoch, on the potentials of any base [Tao et al. 2020].
 
     Queries need rows with disjoint supports: products of identities, sets, ranges, points, totals and recodings. Noise
@@ -115,23 +94,22 @@ class Raking:
         seed: of the orders.
     """
 
+    traits = Traits(losses=frozenset({"l2", "l1"}), reaches_least_loss=False)
     projection: Projection = "euclidean"
     damping: float = 1.0
     iterations: int = 10
     tolerance: float = 1e-6
     seed: int = 0
 
-    def init(self, problem: Problem, start: Array | None = None) -> State:
-        for query in evidence_of(problem).queries:
+    def init(self, problem: Problem, start: Start = BASE) -> State:
+        for query in problem.evidence.queries:
             _check_disjoint(query)
-        theta = problem.zero() if start is None else start
-        marginals = problem.marginals(theta)
-        misses = (0.0,) * len(evidence_of(problem).queries)
-        return State(theta, marginals, problem.loss(marginals)[0], 0, 1, (), Epochs(np.inf, misses))
+        misses = (0.0,) * len(problem.evidence.queries)
+        return replace(State.at(problem, start.theta), carry=Epochs(np.inf, misses))
 
     def step(self, problem: Problem, state: State) -> State:
         """One epoch: every query once."""
-        evidence = evidence_of(problem)
+        evidence = problem.evidence
         misses = list(state.carry.missed)
         current = state
         order = np.random.default_rng([self.seed, state.iteration]).permutation(len(evidence.queries))
@@ -147,21 +125,21 @@ class Raking:
 
     def _raked(self, problem: Problem, state: State, number: int) -> tuple[State, float]:
         """One update: the log ratio of one query's answers is added to its potentials."""
-        evidence = evidence_of(problem)
-        place = evidence.places[number]
+        evidence = problem.evidence
+        span = evidence.spans[number]
         ratio = np.zeros(evidence.size)
-        model = evidence.predicted(state.marginals)[place] / problem.total
+        model = evidence.predicted(state.marginals)[span] / problem.total
         covered = float(model.sum())
         covers = covered > 1 - 1e-9
-        wanted = projected(evidence.values[place] / problem.total, model, self.projection, covers=covers)
-        held = model > _NONE
-        missed = float(wanted[~held].sum())
-        wanted = np.where(held, np.maximum(wanted, _FLOOR * model), 0.0)
+        wanted = projected(evidence.values[span] / problem.total, model, self.projection, covers=covers)
+        has_mass = model > _NONE
+        missed = float(wanted[~has_mass].sum())
+        wanted = np.where(has_mass, np.maximum(wanted, _FLOOR * model), 0.0)
         if covers:
             wanted /= wanted.sum()
         rest = 0.0 if covers else np.log(max(1 - float(wanted.sum()), _FLOOR) / max(1 - covered, _FLOOR))
         # Cells of no row are scaled too; only ratios matter, so their factor is taken from the others instead.
-        ratio[place][held] = self.damping * (np.log(wanted[held] / model[held]) - rest)
+        ratio[span][has_mass] = self.damping * (np.log(wanted[has_mass] / model[has_mass]) - rest)
         theta = state.theta + evidence.adjoint(ratio)
         marginals = problem.marginals(theta)
         value = problem.loss(marginals)[0]

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from priory.domain import Clique, Domain
 from priory.factor import Array
+from priory.model.tilted import row_cells
 
 # A group whose number of rows is off by this much counts as missed altogether.
 COUNT_SLACK = 250
@@ -52,16 +53,16 @@ def contest_score(
         truth: the true rows.
         domain: the attributes of both.
         by: which make the groups.
-        pairs: which pairs are compared; those of the contest unless told.
+        pairs: which pairs are compared; those of the contest by default.
     """
     pairs = contest_pairs([name for name in domain if name not in by]) if pairs is None else pairs
-    sides = [_cells(codes, domain, by) for codes in (found, truth)]
+    sides = [row_cells(codes, domain, by) for codes in (found, truth)]
     present, index = np.unique(np.concatenate(sides), return_inverse=True)
     groups = [index[: len(found)], index[len(found) :]]
     counts = [np.bincount(group, minlength=len(present)) for group in groups]
     distances = np.zeros(len(present))
     for pair in pairs:
-        cells = [_cells(codes, domain, pair) for codes in (found, truth)]
+        cells = [row_cells(codes, domain, pair) for codes in (found, truth)]
         distances += _distance(cells, groups, counts, domain.size_of(pair))
     empty = (counts[0] == 0) | (counts[1] == 0)
     distances = np.where(empty, 2.0, distances / max(len(pairs), 1))
@@ -80,10 +81,3 @@ def _distance(
     shares = np.concatenate([sign / count[group] for sign, count, group in zip((1, -1), counts, groups, strict=True)])
     gaps = np.abs(np.bincount(index, weights=shares, minlength=len(held)))
     return np.asarray(np.bincount(held // size, weights=gaps, minlength=len(counts[0])), dtype=np.float64)
-
-
-def _cells(codes: Codes, domain: Domain, clique: Clique) -> NDArray[np.int64]:
-    cells = np.zeros(len(codes), dtype=np.int64)
-    for name in clique:
-        cells = cells * domain[name] + codes[:, domain.axis[name]]
-    return cells

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from priory.domain import Domain
 from priory.errors import SizeError
 from priory.factor import Array
-from priory.model.layout import Values, potentials_of
-from priory.model.plan import plan
+from priory.model.engine.layout import Values, potentials_of
+from priory.model.engine.plan import plan
 
-# Tables of floats and the choices kept beside them: 2^27 cells take 2 GiB.
+# Tables of floats and the choices beside them: 2^27 cells take 2 GiB.
 MOST_CELLS = 2**27
 
 _Table = tuple[tuple[int, ...], Array]
@@ -25,7 +25,7 @@ def best_row(
     """A row x with the largest Σ_C θ_C(x_C), and that sum; attributes in no clique get code 0.
 
     Each attribute is maximised out in the order of the plan, and its best value for every setting of its neighbours is
-    kept; the row is read off backwards.
+    remembered; the row is read off backwards.
 
     Raises:
         SizeError: a table on the way would have more than `most_cells`. Nothing was allocated.
@@ -41,15 +41,15 @@ def best_row(
             cliques=list(checked),
         )
     tables: list[_Table] = [(tuple(domain.axis[a] for a in c), factor.values) for c, factor in checked.items()]
-    kept: list[tuple[int, tuple[int, ...], NDArray[np.int64]]] = []
+    choices: list[tuple[int, tuple[int, ...], NDArray[np.int64]]] = []
     for v, rest in buckets:
         axes = (v, *sorted(rest))
         table = _sum([table for table in tables if v in table[0]], axes, domain.shape)
         tables = [other for other in tables if v not in other[0]]
         tables.append((axes[1:], table.max(axis=0)))
-        kept.append((v, axes[1:], np.asarray(table.argmax(axis=0))))
+        choices.append((v, axes[1:], np.asarray(table.argmax(axis=0))))
     row = np.zeros(len(domain), dtype=np.int64)
-    for v, rest_axes, best in reversed(kept):
+    for v, rest_axes, best in reversed(choices):
         row[v] = best[tuple(row[list(rest_axes)])]
     return row, float(sum(float(values) for _, values in tables))
 

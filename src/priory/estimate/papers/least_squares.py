@@ -1,4 +1,4 @@
-"""Baselines: the papers' estimators that look at one measurement at a time, kept to compare with."""
+"""Least squares: HDMM's estimator, which looks at one measurement at a time."""
 
 import numpy as np
 
@@ -19,17 +19,6 @@ def local_least_squares(measurement: Measurement) -> Factor:
         if not isinstance(part, Identity):
             values = np.moveaxis(np.tensordot(_inverse(part, size), values, axes=(1, axis)), 0, axis)
     return Factor(query.domain, values)
-
-
-def clipped_and_normalised(measurement: Measurement, total: float | None = None) -> Factor:
-    """The local least squares with negative cells set to 0 and the rest scaled to `total`, or to their own sum's."""
-    table = local_least_squares(measurement).values
-    wanted = float(table.sum()) if total is None else total
-    clipped = np.maximum(table, 0.0)
-    mass = float(clipped.sum())
-    if mass == 0:
-        clipped, mass = np.ones(table.shape), float(table.size)
-    return Factor(measurement.query.domain, clipped * (max(wanted, 0.0) / mass))
 
 
 def _inverse(part: Part, size: int) -> Array:

@@ -1,21 +1,20 @@
 """Algebra: what the steps of a program mean in linear space, in log space, and for structural zeros alone."""
 
-from collections.abc import Iterable, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache, partial
 from typing import Any, Protocol
 
 import numpy as np
 
 from priory.factor import Array
-from priory.model.cores import WORTH_IT, are_two, both
-from priory.model.program import COPY, DIV, MATMUL, MUL, NORM, SUM, Step
+from priory.model.engine.cores import pieces, together
+from priory.model.engine.program import COPY, DIV, MATMUL, MUL, NORM, PIECES, SUM, Instruction
 
 _DOUBLE = 8
 # Sums of exponentials above this have lost nothing; those below it are summed one by one, so many at a time.
 _FEARED = 1e-280
 _AT_ONCE = 1 << 14
-# A step done in two halves at once; it exists only bound to a buffer.
-HALVES = 7
 # Up to so many terms of a matrix product BLAS stays in one thread; blocks of fewer results than that are too slow.
 _ONE_THREAD = 1 << 18
 _SMALLEST_BLOCK = 32
@@ -103,7 +102,7 @@ class Support:
         np.minimum(out, 1.0, out=out)
 
 
-def carried_out(steps: Iterable[Step], buffer: Array, algebra: Algebra) -> float:
+def carried_out(steps: Iterable[Instruction], buffer: Array, algebra: Algebra) -> float:
     """Carry `steps` out in any algebra; returns the sum of the logarithms that were divided out."""
     logs = 0.0
     for step in steps:
@@ -130,31 +129,32 @@ def view(buffer: Array, start: int, shape: Sequence[int], strides: Sequence[int]
     )
 
 
-def bound(step: Step, buffer: Array) -> tuple[Any, ...]:
+def bound(step: Instruction, buffer: Array) -> tuple[Any, ...]:
     """A step with its operands as views of the buffer: the kind, what goes in, what comes out."""
+    call = bound_by(step, partial(view, buffer))
+    return (MATMUL, *in_blocks(*call[1:])) if step.kind == MATMUL else call
+
+
+def bound_by(step: Instruction, seen: Callable[[int, Sequence[int], Sequence[int]], Any]) -> tuple[Any, ...]:
+    """A step with its operands as `seen` shows them by start, shape and strides; of NORM the last is a number."""
     kind, shape = step.kind, step.shape
     if kind == MATMUL:
-        return _bound_matmul(step, buffer)
-    a = view(buffer, step.a, shape, step.a_strides)
+        batch, m, k, n = shape
+        shapes = ((batch, m, k), (batch, k, n), (batch, m, n))
+        starts, strides = (step.a, step.b, step.out), (step.a_strides, step.b_strides, step.out_strides)
+        return (MATMUL, *map(seen, starts, shapes, strides))
+    a = seen(step.a, shape, step.a_strides)
     if kind == SUM:
         summed = tuple([i for i, stride in enumerate(step.out_strides) if stride == 0])
-        kept = [i for i, stride in enumerate(step.out_strides) if stride != 0]
-        out = view(buffer, step.out, [shape[i] for i in kept], [step.out_strides[i] for i in kept])
+        remaining = [i for i, stride in enumerate(step.out_strides) if stride != 0]
+        out = seen(step.out, [shape[i] for i in remaining], [step.out_strides[i] for i in remaining])
         return (SUM, a, summed, out) if summed else (COPY, a, out)
-    out = view(buffer, step.out, shape, step.out_strides)
+    out = seen(step.out, shape, step.out_strides)
     if kind == COPY:
         return (COPY, a, out)
     if kind == NORM:
         return (NORM, a, out, step.b)
-    return (kind, a, view(buffer, step.b, shape, step.b_strides), out)
-
-
-def _bound_matmul(step: Step, buffer: Array) -> tuple[Any, ...]:
-    batch, m, k, n = step.shape
-    a = view(buffer, step.a, (batch, m, k), step.a_strides)
-    b = view(buffer, step.b, (batch, k, n), step.b_strides)
-    out = view(buffer, step.out, (batch, m, n), step.out_strides)
-    return (MATMUL, *in_blocks(a, b, out))
+    return (kind, a, seen(step.b, shape, step.b_strides), out)
 
 
 def in_blocks(a: Array, b: Array, out: Array) -> tuple[Array, Array, Array]:
@@ -180,8 +180,8 @@ def block_of(m: int, k: int, n: int) -> tuple[int, int]:
     """How many rows and columns of a product to compute at once.
 
     BLAS starts threads for products of more than 2^18 terms and lets them spin on each other: where another process has
-    the second core, a product of 50 µs then takes milliseconds. In blocks below that it takes one core, as fast; both
-    cores are put to work by halves instead.
+    another core, a product of 50 µs then takes milliseconds. In blocks below that it takes one core, as fast; all
+    cores are put to work by pieces instead. docs/studies/libraries.md compares this with threadpoolctl.
     """
     if m * k * n <= _ONE_THREAD:
         return m, n
@@ -213,55 +213,40 @@ def run(calls: Iterable[tuple[Any, ...]], scales: Array) -> None:
             divide(call[1], call[2], call[3])
         elif kind == COPY:
             call[2][...] = call[1]
-        elif kind == HALVES:
-            both(partial(run, [call[1]], scales), partial(run, [call[2]], scales))
+        elif kind == PIECES:
+            together([partial(run, [piece], scales) for piece in call[1:]])
         else:
             matmul(call[1], call[2], call[3])
 
 
-def halved(call: tuple[Any, ...]) -> tuple[Any, ...]:
-    """A bound step as two that can be done at once, where it is large enough and has an axis to cut."""
+def in_pieces(call: tuple[Any, ...]) -> tuple[Any, ...]:
+    """A bound step as several that can be done at once, where it is large enough and has an axis to cut."""
     kind = call[0]
-    if kind == NORM or not are_two():
+    if kind == NORM:
         return call
     if kind == MATMUL:
-        return _halved_matmul(call)
-    if call[1].size < WORTH_IT:
-        return call
-    if kind != SUM:
-        pieces = [_cut(operand, 0) for operand in call[1:]]
-        return (HALVES, *((kind, *half) for half in zip(*pieces, strict=True)))
-    _, a, summed, out = call
-    kept = [axis for axis in range(a.ndim) if axis not in summed]
-    if not kept:
-        return call
-    first, second = _cut(a, kept[0]), _cut(out, 0)
-    return (HALVES, *((SUM, part, summed, target) for part, target in zip(first, second, strict=True)))
+        _, a, b, out = call
+        axis = max(range(3), key=lambda i: out.shape[i])
+        count = min(pieces(out.size * a.shape[-1] // 8), out.shape[axis])
+        cuts = [_cut(each, axis, count) if each.shape[axis] > 1 else [each] * count for each in (a, b, out)]
+    elif kind == SUM:
+        _, a, summed, out = call
+        remaining = [axis for axis in range(a.ndim) if axis not in summed]
+        count = min(pieces(a.size), a.shape[remaining[0]]) if remaining else 1
+        cuts = [_cut(a, remaining[0], count), [summed] * count, _cut(out, 0, count)] if remaining else []
+    else:
+        count = pieces(call[1].size)
+        cuts = [_cut(each, 0, count) for each in call[1:]] if count > 1 else []
+    return (PIECES, *((kind, *piece) for piece in zip(*cuts, strict=True))) if count > 1 else call
 
 
-def _halved_matmul(call: tuple[Any, ...]) -> tuple[Any, ...]:
-    _, a, b, out = call
-    axis = max(range(3), key=lambda i: out.shape[i])
-    if out.size * a.shape[-1] < 8 * WORTH_IT or out.shape[axis] < 2:
-        return call
-    pieces = [_cut(operand, axis) if operand.shape[axis] > 1 else (operand, operand) for operand in (a, b, out)]
-    return (HALVES, *((MATMUL, *half) for half in zip(*pieces, strict=True)))
-
-
-def _cut(array: Array, axis: int) -> tuple[Array, Array]:
-    middle = array.shape[axis] // 2
+def _cut(array: Array, axis: int, count: int) -> list[Array]:
+    """Views of an array cut into pieces of about one size along an axis."""
+    ends = [i * array.shape[axis] // count for i in range(count + 1)]
     at = (slice(None),) * axis
-    return array[(*at, slice(None, middle))], array[(*at, slice(middle, None))]
+    return [array[(*at, slice(begin, end))] for begin, end in itertools.pairwise(ends)]
 
 
 def exponentiated(array: Array) -> None:
-    """exp, in place, on both cores where that pays."""
-    if array.size < WORTH_IT or not are_two():
-        np.exp(array, out=array)
-        return
-    first, second = _cut(array, 0)
-    both(lambda: _exp(first), lambda: _exp(second))
-
-
-def _exp(array: Array) -> None:
-    np.exp(array, out=array)
+    """exp, in place, on all cores where that pays."""
+    together([partial(np.exp, piece, out=piece) for piece in _cut(array, 0, pieces(array.size))])

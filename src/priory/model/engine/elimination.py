@@ -21,11 +21,11 @@ _SIMPLICIAL = -1.0
 _HOPELESS = 1 << 60
 
 
-def best_order(scopes: Sequence[Scope], shape: Sequence[int], hint: Sequence[int] | None) -> list[Bucket]:
+def best_order(scopes: Sequence[Scope], shape: Sequence[int]) -> list[Bucket]:
     """The buckets of the cheapest order found: each attribute with its neighbours when it is eliminated.
 
-    Where no neighbours ever need to be joined the first order is optimal; otherwise min-weight, min-fill, a few
-    randomised orders and the `hint` compete on the cells of their buckets.
+    Where no neighbours ever need to be joined the first order is optimal; otherwise min-weight, min-fill and a few
+    randomised orders compete on the cells of their buckets.
     """
     logs = [math.log2(size) for size in shape]
     greedy = _Elimination(scopes, min_weight(logs))
@@ -37,15 +37,7 @@ def best_order(scopes: Sequence[Scope], shape: Sequence[int], hint: Sequence[int
         noise = np.random.default_rng(0).gumbel(scale=1.5, size=(_RANDOM_ORDERS, len(shape)))
         scores += [min_weight(logs, row.tolist()) for row in noise]
     tried = [best, *(_Elimination(scopes, score).run() for score in scores)]
-    if hint is not None:
-        tried.append(in_order(scopes, hint))
     return min(tried, key=lambda buckets: _cells(buckets, shape))
-
-
-def in_order(scopes: Sequence[Scope], order: Sequence[int]) -> list[Bucket]:
-    """The buckets of a given order; attributes it does not name go first."""
-    place = {v: float(i) for i, v in enumerate(order)}
-    return _Elimination(scopes, lambda v, _near, _scopes_of: place.get(v, -1.0), simplicial_first=False).run()
 
 
 def min_weight(logs: Sequence[float], noise: Sequence[float] | None = None) -> Score:
@@ -74,13 +66,12 @@ def _cells(buckets: Iterable[Bucket], shape: Sequence[int]) -> int:
 class _Elimination:
     """One greedy run: the scopes that are left, and a heap of attributes by score."""
 
-    def __init__(self, scopes: Sequence[Scope], score: Score, *, simplicial_first: bool = True) -> None:
+    def __init__(self, scopes: Sequence[Scope], score: Score) -> None:
         self.scopes_of: dict[int, list[Scope]] = {}
         for scope in scopes:
             for v in scope:
                 self.scopes_of.setdefault(v, []).append(scope)
         self.score = score
-        self.simplicial_first = simplicial_first
         self.fills = 0
         self.stale: set[int] = set()
         self.key = {v: self._scored(v, own) for v, own in self.scopes_of.items()}
@@ -102,10 +93,10 @@ class _Elimination:
 
     def _scored(self, v: int, own: list[Scope]) -> float:
         """The score of `v`, or less than any where its neighbours are joined already: going first is then optimal."""
-        if self.simplicial_first and len(own) == 1:
+        if len(own) == 1:
             return _SIMPLICIAL
         near = set().union(*own)
-        if self.simplicial_first and len(near) in map(len, own):
+        if len(near) in map(len, own):
             return _SIMPLICIAL
         near.discard(v)
         return self.score(v, near, self.scopes_of)
@@ -122,12 +113,12 @@ class _Elimination:
         self.fills += len(rest) + 1 not in map(len, gone)
         for u in rest:
             # What is inside the merged scope adds nothing to it, and it adds nothing to a scope it is inside of.
-            kept = [scope for scope in self.scopes_of[u] if v not in scope]
-            if not any(rest <= scope for scope in kept):
-                kept.append(rest)
-            self.scopes_of[u] = kept
-            if len(kept) > _LAZY_ABOVE:
+            remaining = [scope for scope in self.scopes_of[u] if v not in scope]
+            if not any(rest <= scope for scope in remaining):
+                remaining.append(rest)
+            self.scopes_of[u] = remaining
+            if len(remaining) > _LAZY_ABOVE:
                 self.stale.add(u)
-            elif (key := self._scored(u, kept)) != self.key[u]:
+            elif (key := self._scored(u, remaining)) != self.key[u]:
                 self._push(u, key)
         return rest

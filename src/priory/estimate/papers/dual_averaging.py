@@ -1,0 +1,94 @@
+"""Dual averaging: Algorithm 2 of Private-PGM, accelerated steps on averaged gradients."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from priory.errors import OptionError
+from priory.estimate.papers.recovery import recovered
+from priory.estimate.problem import BASE, GOING, Problem, Solver, Start, State, Status, Traits
+from priory.factor import Array
+
+
+@dataclass(frozen=True, eq=False)
+class Averages:
+    """What `DualAveraging` carries between steps.
+
+    Attributes:
+        gradient: ḡ, the weighted average of gradients.
+        mirror: ν, the marginals at the potentials −t(t+1)/(4KN)·ḡ.
+        lipschitz: K.
+        start: how many steps had been taken when K was last changed.
+        lowest: the lowest loss since then.
+        marks: that loss at every hundredth step since then; the ripples of acceleration are shorter.
+    """
+
+    gradient: Array
+    mirror: Array
+    lipschitz: float
+    start: int = 0
+    lowest: float = np.inf
+    marks: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class DualAveraging(Solver):
+    """Algorithm 2 of Private-PGM: accelerated steps on averaged gradients [McKenna et al. 2019].
+
+    The averages μ it returns are not the marginals of its own potentials; `finish` recovers those from μ. K starts
+    below the safe sum over queries; when the loss rises to twice its lowest value, which is more than the ripples of
+    acceleration, K is doubled and the averages start again.
+
+    Attributes:
+        iterations: how many steps it may take.
+        tolerance: the relative fall of the loss below which it has converged.
+        optimism: what share of the safe K to begin with; a warm start takes the one that the earlier estimate ended at.
+    """
+
+    traits = Traits(losses=frozenset({"l2", "custom"}))
+    iterations: int = 5000
+    tolerance: float = 1e-6
+    optimism: float = 0.1
+
+    def init(self, problem: Problem, start: Start = BASE) -> State:
+        """The first guess; of a start it takes only K, as the potentials are rebuilt from averages."""
+        if not np.isfinite(problem.loss.lipschitz):
+            raise OptionError("solver", "DualAveraging needs a smooth loss that knows its Lipschitz constant")
+        state = State.at(problem)
+        lipschitz = max((start.pace or self.optimism) * problem.loss.lipschitz, 1e-300)
+        return self._averaged(problem, state, Averages(problem.zero(), state.marginals, lipschitz))
+
+    def _averaged(self, problem: Problem, state: State, carry: Averages) -> State:
+        return replace(state, carry=carry, pace=carry.lipschitz / problem.loss.lipschitz)
+
+    def step(self, problem: Problem, state: State) -> State:
+        carry: Averages = state.carry
+        t = state.iteration - carry.start + 1
+        c = 2 / (t + 1)
+        gradient = (1 - c) * carry.gradient + c * problem.loss((1 - c) * state.marginals + c * carry.mirror)[1]
+        # In counts rather than shares: hence the 1/N.
+        mirror = problem.marginals(-t * (t + 1) / (4 * carry.lipschitz * problem.total) * gradient)
+        marginals = (1 - c) * state.marginals + c * mirror
+        after = state.moved(problem, state.theta, marginals, calls=1)
+        if after.value > 2 * carry.lowest + 1e-9 * problem.loss.lipschitz:
+            again = State.at(problem)
+            carry = Averages(problem.zero(), again.marginals, 2 * carry.lipschitz, after.iteration)
+            again = replace(again, theta=state.theta, iteration=after.iteration, calls=after.calls + 1)
+            return self._averaged(problem, again, carry)
+        lowest = min(after.value, carry.lowest)
+        marks = (*carry.marks, lowest) if t % 100 == 0 else carry.marks
+        return replace(after, carry=Averages(gradient, mirror, carry.lipschitz, carry.start, lowest, marks))
+
+    def status(self, problem: Problem, state: State) -> Status:
+        marks: tuple[float, ...] = state.carry.marks
+        if len(marks) > 1 and marks[-2] - marks[-1] <= self.tolerance * marks[-2]:
+            return Status("converged", f"The loss fell by less than {self.tolerance:g} of itself in 100 steps.")
+        if state.iteration >= self.iterations:
+            return Status("gave up", f"The loss was still falling after {self.iterations} steps.")
+        return GOING
+
+    def finish(self, problem: Problem, state: State) -> State:
+        potentials = recovered(problem, state.marginals)
+        end = State.at(problem, potentials.theta)
+        calls = state.calls + potentials.calls + end.calls
+        return replace(state, theta=end.theta, marginals=end.marginals, value=end.value, calls=calls)

@@ -1,0 +1,213 @@
+"""Prior strength: how many records a public sample counts for, and the most likely model given that.
+
+A sample b of m records of the population says of a model q what m records say, m·KL(q ‖ b) to second order. With the
+noise of the measurements the most likely model therefore solves
+
+    minimise  ½ Σ((Qμ − y)/σ)² + m·KL(q ‖ b),
+
+one step of `Dual` from the base at the temperature m/N. Where the sample is of another population it counts for fewer
+records: m, the prior sample size, falls while Stein's estimate of the error falls by more than its own error. The
+one-way marginals have an m of their own, and the model they give is what the rest starts from, because populations
+differ in them most.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from priory.estimate.dual import Cooling, Dual, placed, solved
+from priory.estimate.evidence import Evidence, Implied
+from priory.estimate.path import of_implied
+from priory.estimate.problem import Problem, Start, State
+from priory.estimate.risk import SPLIT, CoupledFits, CoupledState, gain_deviation
+from priory.estimate.setting import Setting, signs_of
+from priory.estimate.total import TotalEstimate
+from priory.factor import Array
+from priory.model.bases import Base, PublicRows
+from priory.model.diagnostics import Diagnostics, ScheduledLevel
+from priory.model.model import Model
+from priory.privacy.measurement import Measurement
+
+# The prior sample size is divided by this, and by its square where the fit is far from the answers.
+STEP = 10**0.5
+# A mean squared misfit, in units of the noise, above which a sample is far off.
+FAR = 4.0
+# No sample counts for less than this many records, or this part of what it has: below, noise larger than all is fitted.
+LEAST_SIZE, LEAST_PART = 10.0, 0.01
+MOST_STEPS = 6
+# Standard errors of gain it takes to lower the weight of many small samples: among many answers some noise is large.
+CAUTION = 2.0
+# Rows that hardly fit the answers take long to weigh, and no later step makes good what this one leaves.
+SETTINGS = Dual(accuracy=0.005, inner=1000)
+# What the diagnostics of such a model say of how it stopped.
+STOP = "posterior"
+
+
+def posterior(measurements: Iterable[Measurement], base: Base, total: float, records: float) -> Model:
+    """The most likely model of `total` records, where the base is a sample of `records`.
+
+    Args:
+        measurements: what was measured, with its noise.
+        base: the sample.
+        total: how many records there are.
+        records: the prior sample size, at most; it is lowered where the measurements say so.
+    """
+    setting = _setting(measurements, base, total)
+    evidence = setting.evidence
+    if not evidence.size:
+        return Model.of(base, {}, total)
+    perturbed = evidence.values + SPLIT * evidence.stddevs * setting.signs
+    starts = _from_single_attributes(setting, perturbed, records)
+    coupling = _coupling(setting, perturbed)
+    chosen = at_best_temperature(coupling, coupling.start(*starts), records / total, _least(records) / total)
+    model = Model.of(base, coupling.problem.loss.layout.unpack(chosen.fit.theta), total)
+    return replace(model, diagnostics=_diagnostics(chosen, evidence))
+
+
+def _diagnostics(chosen: CoupledState, evidence: Evidence) -> Diagnostics:
+    """How the model was found, by which its intervals can be drawn."""
+    temperature = chosen.fit.temperature
+    # Where the base itself is best, no step was taken.
+    step = ScheduledLevel(tuple(range(len(evidence.queries))), (temperature,) if math.isfinite(temperature) else ())
+    return Diagnostics(
+        solver="Dual",
+        stop=STOP,
+        reason="The public rows weigh as much as the noisy answers bear them out.",
+        estimated_error=math.sqrt(max(chosen.error, 0.0) / evidence.size),
+        oracle_calls=chosen.calls,
+        schedule=(step,),
+        degrees_of_freedom=chosen.degrees_of_freedom,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Rows that are a sample, what was measured, and how many records there are.
+
+    Attributes:
+        base: the sample.
+        measurements: what was measured of the records.
+        total: how many there are.
+    """
+
+    base: PublicRows
+    measurements: Sequence[Measurement]
+    total: float
+
+    def model(self, records: float) -> Model:
+        """The most likely model at this prior sample size; the base itself where it is infinite."""
+        setting = _setting(self.measurements, self.base, self.total)
+        if math.isinf(records) or not setting.evidence.size:
+            return Model.of(self.base, {}, self.total)
+        problem = setting.problem(setting.every_query, setting.evidence.values)
+        start = setting.solver.init(problem)
+        state = _solved(problem, start, start, start.alpha, records / self.total)
+        return Model.of(self.base, problem.loss.layout.unpack(state.theta), self.total)
+
+
+def common_prior_size(samples: Sequence[Sample], records: float) -> float:
+    """One prior sample size for many small estimates, as each one alone is too noisy for one of its own.
+
+    At most `records`, or infinite where no estimate is better than its base.
+    """
+    couplings, totals = [], []
+    for sample in samples:
+        setting = _setting(sample.measurements, sample.base, sample.total)
+        evidence = setting.evidence
+        if evidence.size:
+            couplings.append(_coupling(setting, evidence.values + SPLIT * evidence.stddevs * setting.signs))
+            totals.append(sample.total)
+    bases = [coupling.start() for coupling in couplings]
+
+    def at(size: float, near: list[CoupledState]) -> list[CoupledState]:
+        each = zip(couplings, bases, near, totals, strict=True)
+        return [_fitted(coupling, base, state, size / total) for coupling, base, state, total in each]
+
+    best = last = at(records, bases)
+    best_size = records
+    least = _least(records)
+    while records > least:
+        records /= STEP
+        last = at(records, last)
+        if _are_better(last, best):
+            best, best_size = last, records
+        elif sum(state.error for state in last) > sum(state.error for state in best):
+            break
+    return math.inf if _are_better(bases, best) else best_size
+
+
+def _are_better(these: Sequence[CoupledState], those: Sequence[CoupledState]) -> bool:
+    """`CoupledState.is_better_than` for the sums of many."""
+    pairs = list(zip(these, those, strict=True))
+    return sum(other.error - one.error for one, other in pairs) > CAUTION * gain_deviation(pairs)
+
+
+def _setting(measurements: Iterable[Measurement], base: Base, total: float) -> Setting:
+    evidence = Evidence.of(base.domain, measurements)
+    return Setting(base, evidence, TotalEstimate.known(total), "l2", Dual(), signs=signs_of(evidence))
+
+
+def at_best_temperature(coupling: CoupledFits, base: CoupledState, temperature: float, least: float) -> CoupledState:
+    """The fit at the temperature of least estimated error, from this one down to the least, or the base itself."""
+    fits = _approached(coupling, base, temperature)
+    fits.append(_fitted(coupling, base, fits[-1], temperature))
+    last = fits[-1]
+    best = min(fits[1:], key=lambda state: state.error)
+    while temperature > least:
+        is_far = last.fit.value > FAR / 2 * coupling.problem.evidence.size
+        temperature = max(temperature / (STEP**2 if is_far else STEP), least)
+        last = _fitted(coupling, base, last, temperature)
+        if last.is_better_than(best):
+            best = last
+        elif last.error > best.error:
+            break
+    return base if base.is_better_than(best) else best
+
+
+def _approached(coupling: CoupledFits, base: CoupledState, temperature: float) -> list[CoupledState]:
+    """The base, and where answers are far off for their noise, fits at higher temperatures on the way from there."""
+    evidence = coupling.problem.evidence
+    misfit = np.abs(evidence.predicted(base.fit.marginals) - evidence.values)
+    # The first step moves no multiplier by much more than 1.
+    steps = math.floor(math.log10(max(float(np.max(misfit / evidence.stddevs**2)) / temperature, 1.0)))
+    fits = [base]
+    for step in range(min(steps, MOST_STEPS), 0, -1):
+        fits.append(_fitted(coupling, base, fits[-1], temperature * 10**step))
+    return fits
+
+
+def _least(records: float) -> float:
+    return min(LEAST_SIZE, LEAST_PART * records)
+
+
+def _from_single_attributes(setting: Setting, perturbed: Array, records: float) -> list[Start]:
+    """Where to start: at multipliers of the measured answers that fit the one-way marginals which they imply."""
+    size = setting.evidence.size
+    implied = Implied.of(setting.evidence)
+    if implied is None:
+        return [Start(multipliers=np.zeros(size))] * 2
+    coupling = _coupling(*of_implied(setting, implied, perturbed))
+    total = setting.records
+    chosen = at_best_temperature(coupling, coupling.start(), records / total, _least(records) / total)
+    return [Start(multipliers=implied.multipliers(state.alpha, size)) for state in (chosen.fit, chosen.perturbed)]
+
+
+def _coupling(setting: Setting, perturbed: Array) -> CoupledFits:
+    return CoupledFits.of(setting, setting.every_query, perturbed, has_estimated_total=False)
+
+
+def _fitted(coupling: CoupledFits, base: CoupledState, near: CoupledState, temperature: float) -> CoupledState:
+    """Both fits from the base at one temperature, searched for from nearby ones."""
+    fit = _solved(coupling.problem, base.fit, near.fit, near.fit.alpha, temperature)
+    start = near.perturbed.alpha + fit.alpha - near.fit.alpha
+    return coupling.coupled(fit, _solved(coupling.perturbed, base.perturbed, fit, start, temperature))
+
+
+def _solved(problem: Problem, base: State, near: State, start: Array, temperature: float) -> State:
+    alpha, marginals, calls = solved(
+        problem, base.alpha, near=near.marginals, temperature=temperature, settings=SETTINGS, start=start
+    )
+    state = replace(base, iteration=1, carry=Cooling(calls), temperature=temperature)
+    return placed(problem, state, alpha, marginals, calls=calls)

@@ -1,0 +1,59 @@
+"""Cores: the pieces of one large piece of work at once, one for each core that this process may use."""
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+# Below so many cells, handing half of the work over costs more than it saves.
+WORTH_IT = 1 << 19
+
+
+def available() -> int:
+    """How many cores this process may use, which can be fewer than the machine has."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def pieces(cells: int) -> int:
+    """In how many pieces to do a step over so many cells: none is so small that it is not worth a thread."""
+    return min(available(), max(1, 2 * cells // WORTH_IT)) if cells >= WORTH_IT else 1
+
+
+class _Helpers:
+    """Threads beside the caller's. NumPy lets go of the interpreter inside its loops, so all run."""
+
+    def __init__(self) -> None:
+        self.pool: ThreadPoolExecutor | None = None
+
+    def together(self, works: Sequence[Callable[[], None]]) -> None:
+        if len(works) == 1:
+            return works[0]()
+        if self.pool is None:
+            self.pool = ThreadPoolExecutor(max(1, available() - 1), thread_name_prefix="priory")
+        others = [self.pool.submit(_quietly, work) for work in works[1:]]
+        try:
+            works[0]()
+        finally:
+            for other in others:
+                other.result()
+
+    def after_fork(self) -> None:
+        """A child process does not inherit the threads."""
+        self.pool = None
+
+
+_HELPERS = _Helpers()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_HELPERS.after_fork)
+
+
+def together(works: Sequence[Callable[[], None]]) -> None:
+    """Do independent things, the first in this thread and the others beside it."""
+    _HELPERS.together(works)
+
+
+def _quietly(work: Callable[[], None]) -> None:
+    # What overflows or divides by zero is judged by the caller, whose error state a thread does not inherit.
+    with np.errstate(all="ignore"):
+        work()
