@@ -9,7 +9,7 @@ from experiments.splits import Split
 from bench.clock import timed
 from priory.data.sources.memory import MemorySource
 from priory.domain import Domain
-from priory.mechanisms.pmw_pub import PMWPub
+from priory.mechanisms.pmw_pub.pmw_pub import PMWPub
 from priory.mechanisms.prior import Prior
 from priory.model.bases import PublicRows
 from priory.privacy.budget import Budget

@@ -12,15 +12,16 @@ import numpy as np
 from experiments.paper_workload import Held
 from priory.domain import Clique, Domain
 from priory.factor import Array, Factor
-from priory.mechanisms.data_player import Term, best_record
-from priory.mechanisms.dualquery_loss import SampleLoss
-from priory.mechanisms.game import Round, answers
-from priory.mechanisms.likelihood import most_likely
+from priory.mechanisms.dualquery.data_player import Term, best_record
+from priory.mechanisms.dualquery.game import answers
+from priory.mechanisms.dualquery.likelihood import most_likely
+from priory.mechanisms.dualquery.sample_loss import SampleLoss
 from priory.model.bases import PublicRows
 from priory.model.engine.maxsum import best_row
 from priory.model.model import Model
 from priory.privacy.scores import Pick
 from priory.queries.workload import Workload
+from priory.release.parts import Round
 
 RATE, SAMPLES, DELTA = 2.0, 50, 1e-3
 

@@ -17,12 +17,12 @@ from experiments.peers import mbi_python, read_estimate
 from experiments.results import FOLDER, Results, Stopwatch, picture, shown
 from experiments.tables import LARGEST, Coded, table, variations
 from priory import town
+from priory.app.registry import registered
 from priory.data.public import public_codes
 from priory.data.schema import Schema
 from priory.data.sources.source import ROW_LIMIT
 from priory.domain import Clique, Domain
 from priory.factor import Factor
-from priory.mechanisms.registry import registered
 from priory.model.model import Model
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator

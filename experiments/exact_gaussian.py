@@ -6,13 +6,13 @@ import numpy as np
 
 from experiments.results import shown
 from experiments.tables import Coded, table
+from priory.app.registry import Mechanism
 from priory.data.sources.source import ROW_LIMIT
 from priory.domain import Clique
 from priory.factor import Factor
-from priory.mechanisms.hdmm import HDMM
+from priory.mechanisms.hdmm.hdmm import HDMM
 from priory.mechanisms.independent import Independent
 from priory.mechanisms.prior import Prior
-from priory.mechanisms.registry import Mechanism
 from priory.model.bases import PublicRows
 from priory.privacy.budget import Budget, Currency
 from priory.privacy.curator import Curator

@@ -23,7 +23,7 @@ from experiments.progress import progress
 from experiments.results import Results, picture, shown
 from priory.domain import Domain
 from priory.factor import Array
-from priory.mechanisms.hdmm import LeastSquares
+from priory.mechanisms.hdmm.least_squares import LeastSquares
 from priory.model.bases import Uniform
 from priory.model.engine.tape import COMPILER
 from priory.privacy.measurement import Measurement

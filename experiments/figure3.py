@@ -15,10 +15,11 @@ from priory.data.sources.opening import open_source
 from priory.estimate.estimator import estimate
 from priory.estimate.evidence import Evidence
 from priory.estimate.loss import L1, L2
+from priory.estimate.measured import evidence as noisy
 from priory.estimate.papers.mirror_descent import MirrorDescent
 from priory.estimate.problem import Problem, states
 from priory.factor import Array
-from priory.mechanisms.hdmm import HDMM
+from priory.mechanisms.hdmm.hdmm import HDMM
 from priory.model.bases import Uniform
 from priory.model.model import Model
 from priory.privacy.budget import Budget
@@ -27,7 +28,6 @@ from priory.privacy.ledger import Ledger
 from priory.privacy.measurement import Measurement
 from priory.privacy.randomness import Replay
 from priory.queries.workload import Workload
-from priory.release.estimated import evidence as noisy
 
 NAME = "figure3"
 NUMERIC = ("age", "capital-gain", "capital-loss", "hours-per-week", "education-num")

@@ -21,7 +21,7 @@ from experiments.splits import chosen, runs
 from experiments.tables import data_folder
 from priory.data.sources.memory import MemorySource
 from priory.domain import Domain
-from priory.mechanisms.prior_update import Group, PriorUpdate
+from priory.mechanisms.ide.prior_update import Group, PriorUpdate
 from priory.model.bases import PublicRows
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator

@@ -10,9 +10,9 @@ from experiments.comparison import BEST_MIXTURE, Point, drawn, grouped, points, 
 from experiments.results import Results, Row, Stopwatch, shown
 from experiments.splits import EPSILONS, SPLITS, Split, chosen, runs
 from priory.mechanisms.aim import AIM
-from priory.mechanisms.pmw_pub import PMWPub
+from priory.mechanisms.pmw_pub.pmw_pub import PMWPub
+from priory.mechanisms.pmw_pub.row_weights import RowWeights
 from priory.mechanisms.prior import Prior
-from priory.mechanisms.row_weights import RowWeights
 
 NAME = "ours_public"
 KEYS = ("split", "epsilon", "arm", "run")

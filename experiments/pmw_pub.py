@@ -9,12 +9,12 @@ import numpy as np
 
 from experiments.comparison import BEST_MIXTURE, drawn, means, points
 from experiments.jobs import done
+from experiments.mixture_bounds import mixture_bounds
 from experiments.results import Results, Stopwatch, shown
 from experiments.splits import EPSILONS, REDUCED, SPLITS, Split, chosen, runs
-from priory.mechanisms.best_mixture import mixture_bounds
-from priory.mechanisms.dualquery import DualQuery
-from priory.mechanisms.pmw_pub import PMWPub
-from priory.mechanisms.row_weights import RowWeights
+from priory.mechanisms.dualquery.dualquery import DualQuery
+from priory.mechanisms.pmw_pub.pmw_pub import PMWPub
+from priory.mechanisms.pmw_pub.row_weights import RowWeights
 
 NAME = "pmw_pub"
 KEYS = ("split", "epsilon", "arm", "run")

@@ -8,17 +8,17 @@ import numpy as np
 
 from experiments.paper_workload import Answers, Held
 from experiments.results import Stopwatch
+from priory.app.registry import Mechanism
 from priory.errors import SizeError
 from priory.estimate.papers.least_squares import local_least_squares
-from priory.mechanisms.dualquery import DualQuery
-from priory.mechanisms.game import records_model
-from priory.mechanisms.graphical import Graphical, Stop, graphical_model, sampled_model
-from priory.mechanisms.hdmm import HDMM
-from priory.mechanisms.multiplicative_weights import MultiplicativeWeights
-from priory.mechanisms.mwem import MWEM, Update
-from priory.mechanisms.network import network_model
-from priory.mechanisms.privbayes import PrivBayes
-from priory.mechanisms.registry import Mechanism
+from priory.mechanisms.dualquery.dualquery import DualQuery
+from priory.mechanisms.dualquery.game import records_model
+from priory.mechanisms.dualquery.likelihood import sampled_model
+from priory.mechanisms.hdmm.hdmm import HDMM
+from priory.mechanisms.mwem.graphical import Graphical, Stop, graphical_model
+from priory.mechanisms.mwem.multiplicative_weights import MultiplicativeWeights
+from priory.mechanisms.mwem.mwem import MWEM, Update
+from priory.mechanisms.privbayes import PrivBayes, network_model
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
 from priory.privacy.ledger import Ledger

@@ -7,16 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from checks import MECHANISM_CHECKS
+from checks import BUDGET_CHECKS
 from houses import DOMAIN, Rows, curated, random_rows
-from priory.audit.public import complaints_upon
+from priory.app.registry import MECHANISMS, Mechanism, Registered
+from priory.audit.public import complaints_from_public
 from priory.domain import Domain
 from priory.errors import BudgetError, DomainError, OptionError
+from priory.measure import measure
 from priory.mechanisms.aim import AIM
-from priory.mechanisms.candidates import Candidates, default_workload, structure
-from priory.mechanisms.fitted import Fitted
-from priory.mechanisms.one_ways import OneWays
-from priory.mechanisms.registry import MECHANISMS, Mechanism, Registered
+from priory.mechanisms.steps.fitted import Fitted
 from priory.model.bases import PublicRows, Uniform
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
@@ -26,6 +25,9 @@ from priory.queries.parts import Prefix, Recode
 from priory.queries.query import Query
 from priory.queries.workload import Workload
 from priory.release import Release
+from priory.select.candidates import Candidates, structure
+from priory.select.one_ways import OneWays
+from priory.select.workloads import default_workload
 from publics import public
 
 RHO = Budget.zcdp("1/10")
@@ -65,17 +67,17 @@ def test_candidates_weigh_what_they_share_with_the_workload(data: st.DataObject)
 def test_candidates_that_would_drown_or_make_the_model_too_large_are_left_out() -> None:
     found = Candidates.of(Workload.marginals(DOMAIN, 2), most_cells=10**6)
     planned = structure(DOMAIN, [("age",), ("sex",), ("marital-status",)])
-    everything, _, noise = found.audible(planned, 10**6, RHO, total=10**6)
+    everything, _, noise = found.above_the_noise(planned, 10**6, RHO, total=10**6)
     assert {query.clique for query in everything} == set(found.cliques)
     # σ² = 1/2ρ = 5 in each cell.
     assert dict(zip((q.clique for q in everything), noise, strict=True))["age", "sex"] == pytest.approx(
         8 * np.sqrt(2 / np.pi * 5), rel=0.01
     )
-    alone, _, _ = found.audible(planned, 0, RHO, total=10**6)
+    alone, _, _ = found.above_the_noise(planned, 0, RHO, total=10**6)
     assert all(len(query.clique) == 1 for query in alone)
-    quiet, _, _ = found.audible(planned, 10**6, RHO, total=4 * np.sqrt(2 / np.pi * 5) / 2 + 0.1)
+    quiet, _, _ = found.above_the_noise(planned, 10**6, RHO, total=4 * np.sqrt(2 / np.pi * 5) / 2 + 0.1)
     assert {query.clique for query in quiet} == {("age",), ("sex",), ("marital-status",)}
-    least, _, _ = found.audible(planned, 10**6, RHO, total=0.001)
+    least, _, _ = found.above_the_noise(planned, 10**6, RHO, total=0.001)
     assert [query.clique for query in least] == [("sex",)]
 
 
@@ -100,9 +102,11 @@ def test_what_noise_still_hides_is_measured_again(records: int, again: list[str]
     # With ρ = 1/1000 the noise of 100 values adds up to 5,000: more than a twentieth of 8,000, less than of 400,000.
     domain, budget = Domain.of({"narrow": 2, "wide": 100}), Budget.zcdp("1/1000")
     with curated(budget, random_rows(records, domain=domain)) as curator:
-        found, left = OneWays().measured(curator, budget, Fitted.start(curator, Uniform(domain)))
-        assert curator.left == left
-    assert [m.query.clique[0] for m in found.measurements] == ["narrow", "wide", "wide", *again]
+        first = budget.part(OneWays().first)
+        asked = OneWays().strategy(domain)
+        measured = measure(curator, list(asked), first, shares=list(asked.values()))
+        fitted = Fitted.start(curator, Uniform(domain)).with_measured(measured)
+    assert [query.clique[0] for query in OneWays().still_noisy(asked, first, fitted.model.total)] == again
 
 
 @pytest.mark.parametrize("name", OURS)
@@ -138,16 +142,16 @@ def test_odd_tables_give_a_release(name: str, source: Rows, budget: Budget) -> N
 
 
 @pytest.mark.parametrize("name", OURS)
-@pytest.mark.parametrize("check", [c for c in MECHANISM_CHECKS if "part" in c.__name__ or "same" in c.__name__])
-def test_the_contract_holds_upon_public_rows(name: str, check: Callable[[Registered], None]) -> None:
-    upon = MECHANISMS[name].upon
-    assert upon is not None
-    check(Registered(name, "", lambda _: upon(public("smaller"))))
+@pytest.mark.parametrize("check", BUDGET_CHECKS)
+def test_the_contract_holds_from_public_rows(name: str, check: Callable[[Registered], None]) -> None:
+    with_public = MECHANISMS[name].with_public
+    assert with_public is not None
+    check(Registered(name, "", lambda _: with_public(public("smaller"))))
 
 
 @pytest.mark.parametrize("name", OURS)
-def test_the_audit_replays_it_upon_public_rows(name: str) -> None:
-    assert list(complaints_upon(MECHANISMS[name], "smaller", 2)) == []
+def test_the_audit_replays_it_from_public_rows(name: str) -> None:
+    assert list(complaints_from_public(MECHANISMS[name], "smaller", 2)) == []
 
 
 def test_whoever_waits_is_told_of_every_round() -> None:

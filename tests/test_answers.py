@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 
 from priory.answer.where import Where
+from priory.app.fit import fit
 from priory.data.schema import Schema
 from priory.data.table import Table
 from priory.errors import DomainError, OptionError, SizeError
 from priory.factor import Array
-from priory.mechanisms.fit import fit
 from priory.privacy.randomness import Replay
 from priory.queries.parts import Identity, Mean, Prefix, Range
 from priory.queries.query import Query

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from priory.app.registry import MECHANISMS
 from priory.audit.attack import Codes, claimed, frequency_bound, likelihood_bound, loss_of, worst_pair
 from priory.audit.battery import TESTS, _in_processes, findings_of, name_of
 from priory.audit.bugs import BUGS, complaints_of, planted
@@ -22,11 +23,10 @@ from priory.audit.planted import PLANTED
 from priory.audit.replay import pairs, replay
 from priory.audit.samplers import selection_probabilities
 from priory.audit.settings import SETTINGS, Measuring
-from priory.audit.tables import SPELLINGS, Neighbours, crowds, neighbours, strangers
+from priory.audit.tables import SPELLINGS, NeighbouringTables, crowds, neighbours, strangers
 from priory.cli.audit import tables
 from priory.data.spelling import of_cell
 from priory.domain import Domain
-from priory.mechanisms.registry import MECHANISMS
 from priory.privacy.budget import Budget, Currency
 from priory.privacy.choice import Choice, NoisyMax, PermuteAndFlip
 from priory.privacy.noise import Gaussian, Laplace, Noise, RoundedGaussian
@@ -60,7 +60,7 @@ def test_the_quick_battery_passes(test: Test) -> None:
 
 def test_neighbours_come_in_every_kind() -> None:
     found = list(neighbours(72, seed=0))
-    assert {pair.name.split(":")[0] for pair in found} == set(Neighbours.bases)
+    assert {pair.name.split(":")[0] for pair in found} == set(NeighbouringTables.bases)
     assert {(pair.budget.relation, pair.budget.currency, pair.budget.max_rows) for pair in found} == {
         (relation, currency, rows) for relation in Relation for currency in Currency for rows in (1, 3)
     }
@@ -72,7 +72,7 @@ def test_neighbours_come_in_every_kind() -> None:
 
 
 @pytest.mark.parametrize("pair", [*neighbours(72, seed=1), *crowds(seed=1)], ids=lambda pair: pair.name)
-def test_neighbours_differ_in_one_person_however_that_one_is_spelled(pair: Neighbours) -> None:
+def test_neighbours_differ_in_one_person_however_that_one_is_spelled(pair: NeighbouringTables) -> None:
     def rows(table: tuple[tuple[str | None, ...], ...]) -> dict[object, list[object]]:
         by_person: dict[object, list[object]] = {}
         for i, (who, *rest) in enumerate(sorted(table, key=repr)):

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from priory.app.fit import fit
 from priory.cli import main
 from priory.data.schema import Schema
-from priory.mechanisms.fit import fit
 from priory.privacy.budget import Budget
 from priory.privacy.ledger import Ledger, Terms
 from priory.release import Release
+from priory.release.archive import write_archive
 
 SCHEMA = """priory: 1
 name: people
@@ -222,9 +223,8 @@ def test_every_verb_is_tried_with_bad_input() -> None:
 @pytest.mark.usefixtures("house")
 def test_a_forged_model_is_refused_by_every_verb_that_reads_it(capsys: pytest.CaptureFixture[str]) -> None:
     release = Release.load("a.priory")
-    broken = {**release.sections["model"], "model.json": b'{"model": {}, "arrays": {}}'}
-    forged = Release(release.domain, release.measurements, release.statement, release.schema, {"model": broken})
-    forged.save("forged.priory")
+    broken = {**release.files(), "model": {"model.json": b'{"model": {}, "arrays": {}}'}}
+    write_archive("forged.priory", broken, frozenset({"statement", "domain", "measurements"}))
     assert zipfile.is_zipfile("forged.priory")
     for arguments in (("query", "forged.priory"), ("sample", "forged.priory", "-n", "1")):
         code, out, err = run(capsys, *arguments)

@@ -15,7 +15,7 @@ from priory.errors import BudgetError, LedgerError, OptionError
 from priory.privacy.accounting import rho_within
 from priory.privacy.budget import Budget, Currency, epsilon_of, rounded_up
 from priory.privacy.gaussian import mu_squared_of_pure
-from priory.privacy.ledger import Event, Ledger, State, Terms, describe
+from priory.privacy.ledger import EntryState, Event, Ledger, Terms, describe
 from priory.queries.sensitivity import Sensitivity
 from priory.release import Release
 
@@ -63,7 +63,7 @@ def test_a_payment_is_in_the_file_before_anything_is_looked_at(tmp_path: Path) -
     with book.reserve(total, "test") as reservation:
         reservation.charge([paid])
         [seen] = Ledger.open(tmp_path / "a.ledger").entries()
-    assert seen.state is State.OPEN
+    assert seen.state is EntryState.OPEN
     assert seen.events == (paid,)
     assert seen.charged == 1
 
@@ -171,7 +171,7 @@ def test_a_ledger_of_version_0_1_is_shown_as_it_was(old: Path) -> None:
     assert book.terms.total.currency is Currency.ZCDP
     assert book.terms.total.epsilon == 3
     states = [entry.state for entry in book.entries()]
-    assert states == [State.SPENT, State.SPENT, State.SPENT, State.INTERRUPTED, State.OPEN]
+    assert states == [EntryState.SPENT, EntryState.SPENT, EntryState.SPENT, EntryState.INTERRUPTED, EntryState.OPEN]
     assert [entry.charged for entry in book.entries()][1:] == list(map(Fraction, ("1/100", "1/200", "1/200", "1/300")))
     assert [len(entry.events) for entry in book.entries()][2:] == [3, 1, 0]
     assert describe(book)["entries"][3]["events"] == [

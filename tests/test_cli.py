@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from priory import town
+from priory.app.fit import fit
 from priory.cli import main
 from priory.data.schema import Schema
 from priory.errors import MissingExtra, PrioryError
-from priory.mechanisms.fit import fit
 from priory.release import Release
 
 

@@ -10,9 +10,9 @@ import pytest
 
 import priory as pr
 from priory import town
+from priory.app.recipe import choice_share
+from priory.app.registry import MECHANISMS
 from priory.errors import BudgetError
-from priory.mechanisms.currency import choice_share
-from priory.mechanisms.registry import MECHANISMS
 from priory.privacy.budget import Budget, Currency
 from priory.privacy.ledger import Ledger, Terms
 from priory.privacy.noise import RoundedGaussian
@@ -164,15 +164,11 @@ def test_a_book_of_mu_squared_refuses_rho_with_the_way_out(tmp_path: Path) -> No
 def test_the_gain_is_what_the_price_of_choices_leaves() -> None:
     """A mechanism at the edge: with s = (gain − 1)/(π/2 − 1) both currencies buy the same."""
 
-    class Edgy:
-        def __init__(self, share: Fraction) -> None:
-            self.choice_share = share
-
-    from priory.mechanisms.currency import budget_for
+    from priory.privacy.currency import budget_for
     from priory.privacy.randomness import OperatingSystem
 
     in_rho, in_mu = Budget.approximate(1, "1e-6"), Budget.approximate(1, "1e-6", Currency.GAUSSIAN)
     edge = (in_mu.amount / 2 / in_rho.amount - 1) / Fraction(math.pi / 2 - 1)
     for share, currency in ((edge * Fraction(99, 100), Currency.GAUSSIAN), (edge * Fraction(101, 100), Currency.ZCDP)):
         options: dict[str, Any] = {"epsilon": 1, "delta": "1e-6", "rho": None, "relation": "add-remove", "max_rows": 1}
-        assert budget_for(Edgy(share), None, OperatingSystem(), **options).currency is currency
+        assert budget_for(None, OperatingSystem(), choice_share=share, **options).currency is currency

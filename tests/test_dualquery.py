@@ -14,12 +14,12 @@ from priory.estimate.estimator import estimate
 from priory.estimate.loss import CustomLoss
 from priory.estimate.papers.mirror_descent import MirrorDescent
 from priory.factor import Array, Factor
-from priory.mechanisms.data_player import Term, best_record
-from priory.mechanisms.dualquery import DualQuery
-from priory.mechanisms.dualquery_loss import SampleLoss
-from priory.mechanisms.game import SECTION, answers, records_model, rounds_of
+from priory.mechanisms.dualquery.data_player import Reward, best_record
+from priory.mechanisms.dualquery.dualquery import DualQuery
+from priory.mechanisms.dualquery.game import answers, records_model, rounds_of
+from priory.mechanisms.dualquery.likelihood import most_likely
+from priory.mechanisms.dualquery.sample_loss import SampleLoss
 from priory.mechanisms.independent import Independent
-from priory.mechanisms.likelihood import most_likely
 from priory.privacy.budget import Budget
 from priory.privacy.choice import NoisyMax
 from priory.privacy.randomness import Replay
@@ -49,22 +49,22 @@ def skewed(n: int = 4000) -> Rows:
 
 
 @st.composite
-def games(draw: st.DrawFn) -> tuple[Domain, list[Term]]:
+def games(draw: st.DrawFn) -> tuple[Domain, list[Reward]]:
     domain = Domain.of({name: draw(st.integers(1, 4)) for name in "abcd"})
     terms = []
     for _ in range(draw(st.integers(1, 8))):
         clique = draw(st.lists(st.sampled_from("abcd"), max_size=3, unique=True))
         query = Query.product(domain, {name: draw(binary_parts(domain[name])) for name in clique})
-        terms.append(Term(query.row(draw(st.integers(0, query.rows - 1))), draw(st.sampled_from([-1.0, 1.0, -2.0]))))
+        terms.append(Reward(query.row(draw(st.integers(0, query.rows - 1))), draw(st.sampled_from([-1.0, 1.0, -2.0]))))
     return domain, terms
 
 
-def worth(domain: Domain, terms: list[Term], row: tuple[int, ...]) -> float:
+def worth(domain: Domain, terms: list[Reward], row: tuple[int, ...]) -> float:
     return sum(term.reward * float(answers(term.query, row, domain).sum()) for term in terms)
 
 
 @given(games())
-def test_the_record_found_is_worth_as_much_as_any(game: tuple[Domain, list[Term]]) -> None:
+def test_the_record_found_is_worth_as_much_as_any(game: tuple[Domain, list[Reward]]) -> None:
     domain, terms = game
     best = max(worth(domain, terms, row) for row in itertools.product(*map(range, domain.shape)))
     found = best_record(domain, terms, np.random.default_rng(0))
@@ -73,7 +73,7 @@ def test_the_record_found_is_worth_as_much_as_any(game: tuple[Domain, list[Term]
 
 @settings(max_examples=25)
 @given(games())
-def test_branch_and_bound_finds_one_too(game: tuple[Domain, list[Term]]) -> None:
+def test_branch_and_bound_finds_one_too(game: tuple[Domain, list[Reward]]) -> None:
     domain, terms = game
     best = max(worth(domain, terms, row) for row in itertools.product(*map(range, domain.shape)))
     found = best_record(domain, terms, np.random.default_rng(0), most_cells=0)
@@ -287,7 +287,7 @@ def test_a_release_of_another_mechanism_holds_no_game() -> None:
     budget = Budget.pure(1)
     with curated(budget) as curator:
         release = Independent().run(curator, budget)
-    assert SECTION not in release.sections
+    assert not release.rounds
     with pytest.raises(ReleaseError, match="DualQuery"):
         rounds_of(release)
 

@@ -15,14 +15,14 @@ from pathlib import Path
 import pytest
 
 from houses import DOMAIN, random_rows
+from priory.app.fit import fit
+from priory.app.recovery import recover
 from priory.data.schema import Schema
 from priory.errors import NOTHING_SPENT, LedgerError, OptionError, PrioryError, ReleaseError, Spent
-from priory.mechanisms.fit import fit
 from priory.mechanisms.independent import Independent
-from priory.mechanisms.recovery import recover
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
-from priory.privacy.ledger import Ledger, State, Terms
+from priory.privacy.ledger import EntryState, Ledger, Terms
 from priory.release import Release, load
 from priory.release.partial import Partial, partial_path
 
@@ -30,19 +30,19 @@ SCHEMA = Schema.coded(dict(zip(DOMAIN.attributes, DOMAIN.shape, strict=True)), n
 
 # Where a run can end, in order, and whether private rows were looked at and something was answered by then.
 STAGES = {
-    "priory.mechanisms.fit.recipe_of": (False, False),
+    "priory.app.fit.recipe_of": (False, False),
     "priory.release.partial.check_place": (False, False),
     "priory.release.partial.RecordFile.create": (False, False),
     "priory.release.partial.RecordFile.make_room": (False, False),
-    "priory.mechanisms.fit.open_source": (False, False),
+    "priory.app.fit.open_source": (False, False),
     "priory.release.partial.Recorder.begin": (False, False),
     "priory.release.partial.Recorder.make_room": (False, False),
     "priory.privacy.ledger.Reservation.charge": (False, False),
     "priory.privacy.truths.Truths.of": (True, False),
     "priory.privacy.curator.Curator._noisy": (True, False),
-    "priory.mechanisms.fitted.estimate": (True, True),
+    "priory.mechanisms.steps.fitted.estimate": (True, True),
     "priory.privacy.curator.Curator.choose": (True, True),
-    "priory.mechanisms.fitted.Fitted.released": (True, True),
+    "priory.mechanisms.steps.fitted.Fitted.released": (True, True),
     "priory.privacy.ledger.Ledger.close": (True, True),
     "priory.release.release.Release.with_estimate": (True, True),
     "priory.release.release.Release.save": (True, True),
@@ -296,7 +296,9 @@ def test_a_final_estimate_that_is_stopped_after_payment_is_not_lost(
     assert err.startswith(f"priory: {word}. The run is paid for: ε = 1, entry 1 of ")
     assert "othing was spent" not in err
     assert err.endswith("make the release with: priory estimate a.priory.partial -o a.priory\n")
-    assert [(e.state, e.charged) for e in Ledger.open(house / "a.ledger").entries()] == [(State.SPENT, Fraction(1))]
+    assert [(e.state, e.charged) for e in Ledger.open(house / "a.ledger").entries()] == [
+        (EntryState.SPENT, Fraction(1))
+    ]
     assert len(recovered(house).measurements) == 3
 
 

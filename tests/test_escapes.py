@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from priory.app.fit import fit
 from priory.data.kinds import Category
 from priory.data.schema import Schema
 from priory.data.table import text_table
 from priory.data.visible import visible, visible_lines
-from priory.mechanisms.fit import fit
 from priory.privacy.randomness import Replay
 
 pty = pytest.importorskip("pty", reason="this system has no terminals of that kind")

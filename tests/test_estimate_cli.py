@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from priory.app.fit import fit
 from priory.data.schema import Schema
-from priory.mechanisms.fit import fit
 from priory.release import Release
 
 SCHEMA = Schema.coded({"age": 3, "sex": 2}, name="people")
@@ -69,7 +69,7 @@ def test_a_public_total_is_kept_in_the_release(house: Path) -> None:
     assert made.returncode == 0, made.stderr
     release = Release.load(house / "a.priory")
     assert release.model.total == 1400
-    assert replace(release, sections={}).model.total == 1400
+    assert replace(release, estimate=None).model.total == 1400
 
 
 def test_files_without_attributes_or_values_are_refused(house: Path) -> None:

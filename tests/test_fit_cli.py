@@ -12,7 +12,7 @@ import pytest
 
 from priory.data.schema import Schema
 from priory.privacy.budget import Budget
-from priory.privacy.ledger import Ledger, State, Terms
+from priory.privacy.ledger import EntryState, Ledger, Terms
 from priory.release import Release
 
 resource = pytest.importorskip("resource", reason="limits of processes are not known to this system")
@@ -20,16 +20,16 @@ SCHEMA = Schema.coded({"age": 3, "sex": 2, "job": 4}, name="people")
 # The command line with a mechanism that says when it has paid for its first round and then waits.
 WAITING = """
 import pathlib, sys, time
-from priory.mechanisms import registry
+from priory.app import registry
 from priory.measure import measure
 from priory.queries.query import Query
 from priory.release import Release
 class Waiting:
     def run(self, curator, budget):
         first, rest = budget.split([1, 1])
-        curator.tell(1, 2)
+        curator.report_progress(1, 2)
         measure(curator, [Query.marginal(curator.domain, "age")], first)
-        curator.tell(2, 2)
+        curator.report_progress(2, 2)
         pathlib.Path(sys.argv.pop()).write_text("paid")
         time.sleep(60)
 registry.MECHANISMS["waiting"] = registry.Registered("waiting", "", lambda _: Waiting())
@@ -70,7 +70,7 @@ def started(house: Path) -> subprocess.Popen[str]:
     return process
 
 
-def entries(house: Path) -> list[tuple[State, float]]:
+def entries(house: Path) -> list[tuple[EntryState, float]]:
     return [(entry.state, float(entry.charged)) for entry in Ledger.open(house / "a.ledger").entries()]
 
 
@@ -78,7 +78,7 @@ def test_a_fit_that_is_killed_in_a_round_stays_charged_and_the_next_one_counts_i
     process = started(house)
     process.kill()
     process.communicate()
-    assert entries(house) == [(State.OPEN, 0.5)]
+    assert entries(house) == [(EntryState.OPEN, 0.5)]
     refused = priory(*arguments(house, "--epsilon", "0.75", "-o", house / "a.priory"))
     assert refused.returncode == 7
     assert "ε = 0.5 is left" in refused.stderr
@@ -86,7 +86,7 @@ def test_a_fit_that_is_killed_in_a_round_stays_charged_and_the_next_one_counts_i
     assert refused.stderr.count("othing was spent") == 1
     fitted = priory(*arguments(house, "--epsilon", "0.5", "-o", house / "a.priory"))
     assert fitted.returncode == 0, fitted.stderr
-    assert entries(house) == [(State.OPEN, 0.5), (State.SPENT, 0.5)]
+    assert entries(house) == [(EntryState.OPEN, 0.5), (EntryState.SPENT, 0.5)]
     assert not (house / "w.priory").exists()
 
 
@@ -99,11 +99,11 @@ def test_ctrl_c_in_a_round_ends_with_one_line_that_says_what_stays_charged(house
     assert err.startswith("priory: interrupted. ")
     assert "stays charged: ε = 0.5, entry 1 of" in err
     assert f"make the release with: priory estimate {house / 'w.priory.partial'} -o {house / 'w.priory'}" in err
-    assert entries(house) == [(State.INTERRUPTED, 0.5)]
+    assert entries(house) == [(EntryState.INTERRUPTED, 0.5)]
     assert priory("estimate", house / "w.priory.partial", "-o", house / "w.priory").returncode == 0
     release = Release.load(house / "w.priory")
     assert [m.query.clique for m in release.measurements] == [("age",)]
-    assert entries(house) == [(State.INTERRUPTED, 0.5)]
+    assert entries(house) == [(EntryState.INTERRUPTED, 0.5)]
 
 
 def test_two_fits_at_the_same_time_cannot_spend_more_than_there_is(house: Path) -> None:
@@ -112,7 +112,7 @@ def test_two_fits_at_the_same_time_cannot_spend_more_than_there_is(house: Path) 
     assert refused.returncode == 7
     fitted = priory(*arguments(house, "--epsilon", "0.25", "-o", house / "a.priory"))
     assert fitted.returncode == 0, fitted.stderr
-    assert entries(house) == [(State.OPEN, 0.5), (State.SPENT, 0.25)]
+    assert entries(house) == [(EntryState.OPEN, 0.5), (EntryState.SPENT, 0.25)]
     process.kill()
     process.communicate()
 
@@ -149,7 +149,7 @@ def test_a_disk_that_fills_up_does_not_lose_what_was_paid_for(house: Path) -> No
     assert [path.name for path in (house / "small").iterdir()] == ["a.priory.partial"]
     assert priory("estimate", told["spent"]["partial"], "-o", house / "a.priory").returncode == 0
     assert len(Release.load(house / "a.priory").measurements) > 0
-    assert entries(house) == [(State.SPENT, 0.5)]
+    assert entries(house) == [(EntryState.SPENT, 0.5)]
 
 
 def test_a_ledger_that_cannot_grow_spends_nothing(house: Path) -> None:

@@ -4,13 +4,14 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from priory.app.public_check import MOST_CELLS, public_fitness
 from priory.cli.frame import app
 from priory.data.schema import Schema
 from priory.domain import Domain
 from priory.errors import BudgetError, DataError
-from priory.mechanisms.fitness import _workload, public_fitness
 from priory.privacy.budget import Budget
 from priory.privacy.ledger import Ledger
+from priory.select.workloads import countable_workload
 
 TEXT = """
 priory: 1
@@ -55,9 +56,15 @@ def test_more_than_is_left_is_refused_and_nothing_spent(folder: Path) -> None:
 
 def test_large_domains_are_asked_about_fewer_attributes_at_a_time() -> None:
     small = Domain.of({"a": 2, "b": 3, "c": 4})
-    assert _workload(small, 10).cliques == (("a", "b", "c"),)
-    assert len(_workload(Domain.of({str(i): 1000 for i in range(4)}), 10).cliques[0]) == 2
-    assert len(_workload(Domain.of({str(i): 10_000 for i in range(4)}), 10).cliques[0]) == 1
+
+    def ways(domain: Domain, most_marginals: int = 1000) -> int:
+        workload = countable_workload(domain, most_cells=MOST_CELLS, most_marginals=most_marginals)
+        return len(workload.cliques[0])
+
+    assert ways(small) == 3
+    assert ways(Domain.of({str(i): 1000 for i in range(4)})) == 2
+    assert ways(Domain.of({str(i): 10_000 for i in range(4)})) == 1
+    assert ways(Domain.of({str(i): 2 for i in range(4)}), most_marginals=3) == 1
 
 
 def arguments(folder: Path, *more: str) -> list[str]:

@@ -4,19 +4,20 @@ import numpy as np
 import pytest
 
 from houses import DOMAIN, Rows, curated
+from priory.app.registry import Mechanism
 from priory.domain import Domain
 from priory.errors import SizeError
 from priory.factor import Array
-from priory.mechanisms.dualquery import DualQuery
-from priory.mechanisms.dualquery_loss import SampleLoss
-from priory.mechanisms.game import records_model, rounds_of
-from priory.mechanisms.graphical import Graphical, graphical_model, sampled_model
-from priory.mechanisms.hdmm import HDMM, LeastSquares
-from priory.mechanisms.multiplicative_weights import MultiplicativeWeights
-from priory.mechanisms.mwem import MWEM
-from priory.mechanisms.network import network_model
-from priory.mechanisms.privbayes import PrivBayes
-from priory.mechanisms.registry import Mechanism
+from priory.mechanisms.dualquery.dualquery import DualQuery
+from priory.mechanisms.dualquery.game import records_model, rounds_of
+from priory.mechanisms.dualquery.likelihood import sampled_model
+from priory.mechanisms.dualquery.sample_loss import SampleLoss
+from priory.mechanisms.hdmm.hdmm import HDMM
+from priory.mechanisms.hdmm.least_squares import LeastSquares
+from priory.mechanisms.mwem.graphical import Graphical, graphical_model
+from priory.mechanisms.mwem.multiplicative_weights import MultiplicativeWeights
+from priory.mechanisms.mwem.mwem import MWEM
+from priory.mechanisms.privbayes import PrivBayes, network_model
 from priory.model.bases import Uniform
 from priory.model.model import Model
 from priory.privacy.budget import Budget

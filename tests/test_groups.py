@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from priory.domain import Domain
-from priory.mechanisms.allotment import Allotment, Offer, allotted
-from priory.mechanisms.group_counts import expected_counts, likely_counts
-from priory.mechanisms.hierarchy import Level, levels
+from priory.mechanisms.ide.budget_plan import BudgetPlan, CandidateMarginals, budget_plan
+from priory.mechanisms.ide.group_counts import expected_counts, likely_counts
+from priory.mechanisms.ide.hierarchy import Level, levels
 from priory.model.bases import PublicRows
 from priory.privacy.budget import Budget
 from priory.privacy.measurement import Measurement
@@ -16,8 +16,8 @@ from priory.privacy.noise import Laplace
 from priory.queries.query import Query
 
 DOMAIN = Domain.of({"area": 50, "year": 3, "sex": 2, "age": 10})
-SINGLES = Offer((("sex",), ("age",)), 0.5)
-PAIR = Offer((("sex", "age"),), 0.0)
+SINGLES = CandidateMarginals((("sex",), ("age",)), 0.5)
+PAIR = CandidateMarginals((("sex", "age"),), 0.0)
 HIERARCHY = levels(DOMAIN, [(), ("area",)], None, [(), ()])
 
 
@@ -59,16 +59,16 @@ def test_values_that_public_rows_lack_are_taken_for_average_ones() -> None:
     np.testing.assert_allclose(expected_counts(public, level), np.array([3, 1, 2]) / 6)
 
 
-def shared(budget: Budget, total: float) -> Allotment:
-    return allotted(budget, DOMAIN, HIERARCHY, [[None, SINGLES, PAIR]] * 2, total)
+def shared(budget: Budget, total: float) -> BudgetPlan:
+    return budget_plan(budget, DOMAIN, HIERARCHY, [[None, SINGLES, PAIR]] * 2, total)
 
 
 @given(st.integers(-3, 4), st.integers(0, 7), st.booleans())
 def test_the_whole_budget_is_shared_out(power: int, size: int, pure: bool) -> None:  # noqa: FBT001 - drawn
     budget = (Budget.pure if pure else Budget.zcdp)(Fraction(10) ** power)
     found = shared(budget, 10.0**size)
-    assert found.counting.amount + sum(share.amount for share in found.telling if share) == budget.amount
-    assert [bool(cliques) for cliques in found.workloads] == [share is not None for share in found.telling]
+    assert found.counting.amount + sum(share.amount for share in found.shares if share) == budget.amount
+    assert [bool(cliques) for cliques in found.workloads] == [share is not None for share in found.shares]
 
 
 def test_what_can_tell_nothing_gets_nothing_and_what_can_tell_all_is_told() -> None:
@@ -80,7 +80,7 @@ def test_what_can_tell_nothing_gets_nothing_and_what_can_tell_all_is_told() -> N
 
 
 def test_workloads_that_are_given_are_told_whatever_they_promise() -> None:
-    found = allotted(Budget.pure("1/1000"), DOMAIN, HIERARCHY, [[None], [PAIR]], 1_000.0)
+    found = budget_plan(Budget.pure("1/1000"), DOMAIN, HIERARCHY, [[None], [PAIR]], 1_000.0)
     assert found.workloads == ((), PAIR.cliques)
-    assert found.telling[0] is None
-    assert found.telling[1] is not None
+    assert found.shares[0] is None
+    assert found.shares[1] is not None

@@ -7,9 +7,10 @@ from houses import DOMAIN, curated, random_rows
 from priory.domain import Domain
 from priory.errors import DomainError, OptionError, SizeError
 from priory.factor import Array
-from priory.mechanisms.hdmm import HDMM, LeastSquares
-from priory.mechanisms.strategies import Strategy, best_part, best_product, p_identity_error, union_strategy
-from priory.mechanisms.weighted_marginals import Spectrum, marginals_strategy
+from priory.mechanisms.hdmm.hdmm import HDMM
+from priory.mechanisms.hdmm.least_squares import LeastSquares
+from priory.mechanisms.hdmm.strategies import Strategy, best_part, best_product, p_identity_error, union_strategy
+from priory.mechanisms.hdmm.weighted_marginals import Spectrum, marginals_strategy
 from priory.privacy.budget import Budget
 from priory.privacy.measurement import Measurement
 from priory.queries.parts import Identity, Prefix, Total

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from houses import random_rows
+from priory.app.fit import fit
 from priory.audit.killed_fits import BUDGET, SCHEMA, Tally, _examine
-from priory.mechanisms.fit import fit
 from priory.privacy.ledger import Ledger, Terms
 from priory.release import Release
 from priory.release.partial import partial_path

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from priory.data.schema import Schema
 from priory.errors import BudgetError, LedgerError, OptionError
 from priory.privacy.budget import Budget
-from priory.privacy.ledger import Event, Ledger, State, Terms, describe
+from priory.privacy.ledger import EntryState, Event, Ledger, Terms, describe
 
 TOTAL = Budget.zcdp("1/2")
 TERMS = Terms("census", "abc", TOTAL)
@@ -120,7 +120,7 @@ def test_a_run_is_charged_what_it_spent_and_the_rest_is_given_back(either: Ledge
     run(either, "1/4", "1/8", "1/16")
     assert either.left() == Fraction(1, 2) - Fraction(3, 16)
     (entry,) = either.entries()
-    assert (entry.state, entry.asked, entry.charged) == (State.SPENT, Fraction(1, 4), Fraction(3, 16))
+    assert (entry.state, entry.asked, entry.charged) == (EntryState.SPENT, Fraction(1, 4), Fraction(3, 16))
     assert [paid.cost for paid in entry.events] == [Fraction(1, 8), Fraction(1, 16)]
 
 
@@ -151,14 +151,14 @@ def test_an_error_before_the_first_look_costs_nothing(either: Ledger) -> None:
     with pytest.raises(ZeroDivisionError), either.reserve(Budget.zcdp("1/4"), "test"):
         _ = 1 // 0
     assert either.left() == Fraction(1, 2)
-    assert either.entries()[0].state is State.RELEASED
+    assert either.entries()[0].state is EntryState.RELEASED
 
 
 def test_an_error_after_a_look_is_charged_in_full(either: Ledger) -> None:
     with pytest.raises(ZeroDivisionError):
         run_and_fail(either, "1/4", "1/100")
     assert either.left() == Fraction(1, 4)
-    assert either.entries()[0].state is State.INTERRUPTED
+    assert either.entries()[0].state is EntryState.INTERRUPTED
 
 
 def test_a_reservation_is_used_once(either: Ledger) -> None:
@@ -419,7 +419,7 @@ def test_a_disk_that_fills_up_during_a_run_keeps_the_release_and_the_full_charge
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert book.left() == Fraction(1, 4)
-    assert book.entries()[0].state is State.OPEN
+    assert book.entries()[0].state is EntryState.OPEN
 
 
 def test_a_read_only_folder_is_a_clear_error_and_nothing_is_spent(tmp_path: Path) -> None:
@@ -480,7 +480,7 @@ def test_a_forked_process_can_neither_spend_nor_settle_its_parents_reservation(b
                 os._exit(0)
             os._exit(1)
         assert os.waitpid(child, 0)[1] == 0
-        assert book.entries()[0].state is State.OPEN
+        assert book.entries()[0].state is EntryState.OPEN
         reservation.charge([event("1/8")])
     assert book.left() == Fraction(1, 4)
 

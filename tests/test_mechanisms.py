@@ -1,18 +1,16 @@
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from checks import MECHANISM_CHECKS
 from houses import DOMAIN, Rows, random_rows
+from priory.app.fit import fit
+from priory.app.registry import MECHANISMS, Registered, registered
 from priory.data.schema import Schema
 from priory.domain import Domain
 from priory.errors import BudgetError, DataError, DomainError, LedgerError, OptionError, SchemaError
-from priory.mechanisms.fit import fit
 from priory.mechanisms.independent import Independent
-from priory.mechanisms.registry import MECHANISMS, Registered, registered
 from priory.privacy.budget import Budget
-from priory.privacy.ledger import Ledger, State, Terms
+from priory.privacy.ledger import EntryState, Ledger, Terms
 from priory.privacy.progress import Step
 from priory.privacy.randomness import Replay
 from priory.queries.query import Query
@@ -44,12 +42,6 @@ def test_a_source_of_other_attributes_is_refused_before_anything_is_spent(tmp_pa
     with pytest.raises(DomainError):
         fit(random_rows(), SCHEMA, epsilon=1, ledger=book)
     assert book.left() == 1
-
-
-@pytest.mark.parametrize("check", MECHANISM_CHECKS)
-@pytest.mark.parametrize("entry", list(MECHANISMS.values()), ids=list(MECHANISMS))
-def test_every_mechanism_keeps_its_contract(entry: Registered, check: Callable[[Registered], None]) -> None:
-    check(entry)
 
 
 def test_an_unknown_mechanism_is_refused_with_the_known_ones() -> None:
@@ -114,7 +106,7 @@ def test_a_table_without_its_columns_is_refused_and_the_reservation_given_back(t
     with pytest.raises(DataError, match="age"):
         fit(table, SCHEMA, epsilon=1, ledger=book)
     assert book.left() == 1
-    assert book.entries()[0].state is State.RELEASED
+    assert book.entries()[0].state is EntryState.RELEASED
 
 
 def test_a_mechanism_that_needs_gaussian_noise_is_refused_a_pure_epsilon(

@@ -2,8 +2,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from priory.mechanisms.merging import rare_together
 from priory.queries.parts import Identity, Recode
+from priory.select.merging import rare_together
 
 COUNTS = st.lists(st.integers(0, 50), min_size=1, max_size=30).filter(any)
 

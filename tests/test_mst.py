@@ -6,14 +6,15 @@ import pytest
 from houses import DOMAIN, Rows, curated, random_rows
 from priory.domain import Domain
 from priory.errors import BudgetError, DomainError
-from priory.mechanisms.fitted import Fitted
-from priory.mechanisms.mst import MST, spanning_tree
+from priory.mechanisms.mst import MST
+from priory.mechanisms.steps.fitted import Fitted
 from priory.model.bases import PublicRows, Uniform
 from priory.privacy.budget import Budget
 from priory.privacy.scores import L1Error, Neighbours
 from priory.queries.parts import Identity, Recode
 from priory.queries.query import Query
 from priory.queries.sensitivity import Relation
+from priory.select.spanning_tree import spanning_tree
 
 LARGE = Budget.zcdp(10**6)
 FOUR = Domain.of({"a": 3, "b": 2, "c": 3, "d": 2})
@@ -29,7 +30,7 @@ def copies(n: int = 400) -> Rows:
 def test_the_tree_joins_every_attribute_once() -> None:
     queries = [Query.marginal(FOUR, pair) for pair in itertools.combinations(FOUR, 2)]
     with curated(LARGE, copies()) as curator:
-        tree = spanning_tree(curator, queries, Fitted.start(curator, Uniform(FOUR)), LARGE)
+        tree = spanning_tree(curator, queries, Fitted.start(curator, Uniform(FOUR)).model, LARGE)
         assert curator.left == 0
     assert len(tree) == 3
     joined = {"a"}

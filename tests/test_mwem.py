@@ -7,9 +7,9 @@ from houses import DOMAIN, Rows, curated
 from priory.domain import Domain
 from priory.errors import DomainError, OptionError, SizeError
 from priory.factor import Factor
-from priory.mechanisms.multiplicative_weights import MultiplicativeWeights, components
-from priory.mechanisms.mwem import MWEM
-from priory.mechanisms.weighted_table import Table
+from priory.mechanisms.mwem.multiplicative_weights import MultiplicativeWeights, components
+from priory.mechanisms.mwem.mwem import MWEM
+from priory.mechanisms.mwem.weighted_table import WeightedTable
 from priory.model.bases import Uniform
 from priory.model.model import Model
 from priory.privacy.budget import Budget
@@ -72,7 +72,7 @@ def test_steps_on_the_cells_a_query_reads_are_steps_on_the_whole_table(query: Qu
     potentials = Factor(domain, rng.normal(size=domain.shape))
     largest = max(float(np.abs(query.dense()).max()), 1e-300)
     measurement = Measurement.of(query, rng.integers(-50, 400, query.shape), 1.0)
-    table, moved = Table.of(potentials), np.zeros(query.shape)
+    table, moved = WeightedTable.of(potentials), np.zeros(query.shape)
     for _ in range(3):
         moved += table.step(measurement, 1000.0)
     expected = 1000 * np.exp(potentials.values) / np.exp(potentials.values).sum()
@@ -93,7 +93,7 @@ def test_answers_far_beyond_the_number_of_rows_overflow_nothing() -> None:
 @pytest.mark.parametrize("answer", [-40.0, -570.0])
 def test_a_weight_that_all_but_vanishes_does_not_vanish(answer: float) -> None:
     domain = Domain.of({"a": 1})
-    table = Table.of(Factor(domain, np.zeros(1)))
+    table = WeightedTable.of(Factor(domain, np.zeros(1)))
     far = Measurement.of(Query.product(domain, {"a": Point(0)}), [answer], 3000.0)
     for _ in range(3):
         table.step(far, 1.0)

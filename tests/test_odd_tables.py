@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from priory.app.fit import fit
 from priory.cli import main
 from priory.data.schema import Schema
-from priory.mechanisms.fit import fit
 from priory.privacy.randomness import Replay
 
 ONE = "priory: 1\nname: one\ncolumns: {x: {kind: category, levels: [a], other: a}}\n"

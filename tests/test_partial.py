@@ -12,14 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from houses import DOMAIN, Rows, random_rows
+from priory.app.fit import fit
+from priory.app.recovery import EARLY, OTHERWISE, recover
+from priory.app.registry import MECHANISMS
 from priory.data.schema import Schema
 from priory.errors import OptionError, ReleaseError
 from priory.mechanisms.aim import AIM
 from priory.mechanisms.best_mixture import BestMixture
-from priory.mechanisms.fit import fit
-from priory.mechanisms.prior_update import PriorUpdate
-from priory.mechanisms.recovery import EARLY, OTHERWISE, recover
-from priory.mechanisms.registry import MECHANISMS
+from priory.mechanisms.ide.prior_update import PriorUpdate
 from priory.model.bases import PublicRows
 from priory.privacy.functionals import NoisyNumber
 from priory.privacy.journal import Answered, Entry, Numbered, Paid, Picked, PublicTotal, Transcript
@@ -61,7 +61,7 @@ def ended_early(monkeypatch: pytest.MonkeyPatch, path: Path, source: Rows | None
 def test_a_run_that_ends_before_its_release_is_written_leads_to_the_same_release(
     name: str, relation: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    public = PUBLIC if MECHANISMS[name].upon is not None else None
+    public = PUBLIC if MECHANISMS[name].with_public is not None else None
     options: dict[str, Any] = {"rho": "1/2", "mechanism": name, "relation": relation, "public": public}
     partial = ended_early(monkeypatch, tmp_path / "a.priory", **options)
     found = recover(tmp_path / "a.priory.partial")
@@ -133,7 +133,7 @@ def test_a_check_of_public_data_keeps_its_number(tmp_path: Path, monkeypatch: py
     partial = ended_early(monkeypatch, tmp_path / "a.priory", rho="1/2", mechanism=custom)
     found = recover(partial, mechanism=custom)
     expected = fit(random_rows(), SCHEMA, rho="1/2", mechanism=custom, randomness=Replay(seed=1))
-    assert found.sections["public_check"] == expected.sections["public_check"]
+    assert found.public_check == expected.public_check
 
 
 def test_groups_workloads_and_public_rows_are_in_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,17 +5,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from checks import MECHANISM_CHECKS
+from checks import BUDGET_CHECKS
 from houses import DOMAIN, Rows, curated, random_rows
-from priory.audit.public import complaints_upon
+from priory.app.fit import fit
+from priory.app.registry import MECHANISMS, Registered
+from priory.audit.public import complaints_from_public
 from priory.data.schema import Schema
 from priory.domain import Domain
 from priory.errors import BudgetError, DataError, DomainError, OptionError
-from priory.mechanisms.fit import fit
-from priory.mechanisms.information import informative_marginals
-from priory.mechanisms.neighbourhood import neighbourhood
 from priory.mechanisms.prior import Prior
-from priory.mechanisms.registry import MECHANISMS, Registered
+from priory.mechanisms.steps.public_rows import neighbourhood
 from priory.model.bases import PublicRows
 from priory.model.model import Model
 from priory.privacy.budget import Budget
@@ -24,6 +23,7 @@ from priory.queries.parts import Prefix
 from priory.queries.query import Query
 from priory.queries.workload import Workload
 from priory.release import Release
+from priory.select.information import informative_marginals
 from publics import KINDS, private, public
 
 BUDGET = Budget.zcdp("1/10", relation="replace-one")
@@ -44,17 +44,15 @@ def mean_distance(release: Release, source: Rows) -> float:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(
-    "check", [c for c in MECHANISM_CHECKS if "more_than" in c.__name__ or "part" in c.__name__ or "same" in c.__name__]
-)
+@pytest.mark.parametrize("check", BUDGET_CHECKS)
 def test_the_contract_holds_upon_every_kind_of_public_rows(check: Callable[[Registered], None], kind: str) -> None:
     check(Registered("prior", "", lambda _: Prior(public=public(kind))))
 
 
 @pytest.mark.parametrize("kind", ["smaller", "disjoint"])
 def test_the_audit_replays_it_upon_public_rows(kind: str) -> None:
-    entry = replace(MECHANISMS["prior"], upon=lambda rows: Prior(public=rows))
-    assert list(complaints_upon(entry, kind, 4)) == []
+    entry = replace(MECHANISMS["prior"], with_public=lambda rows: Prior(public=rows))
+    assert list(complaints_from_public(entry, kind, 4)) == []
 
 
 @pytest.mark.statistical

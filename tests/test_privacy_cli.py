@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from priory.app.fit import fit
 from priory.data.schema import Schema
-from priory.mechanisms.fit import fit
 from priory.release import Release
 
 SCHEMA = Schema.coded({"age": 3, "sex": 2}, name="people")

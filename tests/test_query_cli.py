@@ -1,3 +1,4 @@
+import contextlib
 import csv
 import io
 import json
@@ -10,11 +11,11 @@ from typing import Any
 import pytest
 
 from priory import town
+from priory.app.fit import fit
 from priory.cli import main
 from priory.cli.progress import spoken, time_left
 from priory.data.schema import Schema
 from priory.data.table import Table
-from priory.mechanisms.fit import fit
 from priory.privacy.randomness import Replay
 from priory.release import Release
 
@@ -169,11 +170,24 @@ def test_a_fit_on_a_terminal_shows_its_rounds_and_a_pipe_sees_nothing_of_them(tm
     quiet = subprocess.run([*map(str, command), str(tmp_path / "a.priory")], capture_output=True, text=True, check=True)
     assert "round" not in quiet.stderr
     master, slave = pty.openpty()
-    subprocess.run([*map(str, command), str(tmp_path / "b.priory")], stdout=subprocess.PIPE, stderr=slave, check=True)
-    os.close(slave)
-    shown = os.read(master, 100_000).decode()
+    with subprocess.Popen(
+        [*map(str, command), str(tmp_path / "b.priory")], stdout=subprocess.PIPE, stderr=slave
+    ) as run:
+        os.close(slave)
+        shown = _all_of(master)
+    assert run.returncode == 0
     assert "round" in shown
     assert "spent" in shown
+
+
+def _all_of(terminal: int) -> str:
+    """What was written to a terminal until the last who could write was gone; one read may return less."""
+    pieces = []
+    with contextlib.suppress(OSError):
+        while piece := os.read(terminal, 4096):
+            pieces.append(piece)
+    os.close(terminal)
+    return b"".join(pieces).decode()
 
 
 def test_the_time_left_is_that_of_the_last_rounds() -> None:

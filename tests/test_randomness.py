@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from houses import DOMAIN, curated
+from priory.app.fit import fit
 from priory.cli import main
 from priory.data.schema import Schema
 from priory.errors import MissingExtra, OptionError
-from priory.mechanisms.fit import fit
 from priory.privacy.budget import Budget, Currency
 from priory.privacy.choice import NoisyMax
 from priory.privacy.ledger import Ledger
@@ -21,6 +21,7 @@ from priory.privacy.randomness import KINDS, OpenDP, OperatingSystem, Randomness
 from priory.queries.query import Query
 from priory.release import load
 from priory.release.encoding import decode_statement, encode_statement
+from priory.version import __version__
 
 SCHEMA = Schema.coded({"age": 3, "sex": 2}, name="people")
 ROWS = "age,sex\n" + "0,1\n2,0\n1,1\n" * 30
@@ -87,7 +88,7 @@ def test_a_fit_with_opendp_pays_in_rho_and_says_who_drew(table: tuple[Path, Path
     release.save(tmp_path / "a.priory")
     assert load(tmp_path / "a.priory").statement == release.statement
     ours = fit(data, schema, epsilon=3, delta=1e-6, mechanism="independent").statement
-    assert f"noise: drawn by priory {version('priory')}" in ours.lines
+    assert f"noise: drawn by priory {__version__}" in ours.lines
 
 
 def test_a_fit_without_the_extra_is_refused_and_costs_nothing(

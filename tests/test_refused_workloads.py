@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from houses import DOMAIN, Rows, curated
+from priory.app.registry import MECHANISMS, Mechanism
 from priory.cli.frame import main
 from priory.domain import Domain
 from priory.errors import DomainError, OptionError
 from priory.mechanisms import HDMM, MWEM, DualQuery, Graphical, MultiplicativeWeights, PrivBayes
-from priory.mechanisms.registry import MECHANISMS, Mechanism
 from priory.privacy.budget import Budget
 from priory.queries.query import Query
 from priory.queries.workload import Workload

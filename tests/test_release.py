@@ -16,10 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from houses import DOMAIN, curated, random_rows
+from priory.app.registry import MECHANISMS
 from priory.data.schema import Schema
 from priory.errors import ReleaseError
 from priory.measure import Measurement, measure
-from priory.mechanisms.registry import MECHANISMS
 from priory.privacy.budget import Budget
 from priory.privacy.noise import Gaussian
 from priory.privacy.randomness import Replay
@@ -66,7 +66,7 @@ def rewritten(path: Path, name: str, data: bytes, size: object = None) -> Path:
 
 
 def test_a_negative_size_does_not_unpack_a_bomb(saved: Path) -> None:
-    rewritten(saved, "model/theta.npy", bytes(2**28), size=-2)
+    rewritten(saved, "notes/theta.npy", bytes(2**28), size=-2)
     tracemalloc.start()
     with pytest.raises(ReleaseError):
         Release.load(saved)
@@ -120,7 +120,7 @@ def test_arrays_come_back_as_they_were(shape: list[int], dtype: type) -> None:
 @pytest.fixture
 def saved(tmp_path: Path) -> Path:
     path = tmp_path / "people.priory"
-    a_release().with_section("model", {"theta.npy": archive.array_bytes(np.arange(3.0))}).save(path)
+    a_release().with_section("notes", {"theta.npy": archive.array_bytes(np.arange(3.0))}).save(path)
     return path
 
 
@@ -190,13 +190,13 @@ def test_a_release_made_with_test_randomness_says_so_everywhere(tmp_path: Path) 
 
 def test_unknown_optional_sections_are_carried_along(saved: Path, tmp_path: Path) -> None:
     release = Release.load(saved)
-    assert set(release.sections) == {"model"}
+    assert set(release.sections) == {"notes"}
     release.save(tmp_path / "again.priory")
     assert (tmp_path / "again.priory").read_bytes() == saved.read_bytes()
 
 
 def test_a_section_needs_a_name_of_its_own() -> None:
-    for name in ("schema", "measurements", "a/b", ""):
+    for name in ("schema", "measurements", "model", "a/b", ""):
         with pytest.raises(ReleaseError, match="called"):
             a_release().with_section(name, {})
 
@@ -248,7 +248,7 @@ MEASURED = "measurements/measurements.json"
         edit("manifest.json", lambda m: m.update(version=1.0)),
         lambda files: files.update({"extra.txt": b"hello"}),
         lambda files: files.pop(MEASURED),
-        lambda files: files.update({"model/theta.npy": files["model/theta.npy"][:-1] + b"\x00"}),
+        lambda files: files.update({"notes/theta.npy": files["notes/theta.npy"][:-1] + b"\x00"}),
     ],
 )
 def test_a_changed_file_is_refused(saved: Path, change: Callable[[dict[str, bytes]], None]) -> None:
@@ -314,7 +314,7 @@ def test_a_version_that_is_none_is_refused(saved: Path, version: object) -> None
 
 def test_a_required_section_that_is_unknown_is_refused(saved: Path) -> None:
     def require(manifest: Any) -> None:
-        manifest["sections"]["model"]["required"] = True
+        manifest["sections"]["notes"]["required"] = True
 
     with pytest.raises(ReleaseError, match="upgrade priory"):
         Release.load(repacked(saved, edit("manifest.json", require), seal=True))

@@ -7,6 +7,8 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from priory.app.fit import fit
+from priory.app.registry import MECHANISMS
 from priory.data.cells import Unread
 from priory.data.kinds import Category, ModelledColumn
 from priory.data.reading import read_cell
@@ -16,8 +18,6 @@ from priory.data.schema.obeying import breaking
 from priory.data.streaming import write_batches
 from priory.data.table import Table
 from priory.errors import DataError, OptionError
-from priory.mechanisms.fit import fit
-from priory.mechanisms.registry import MECHANISMS
 from priory.model.model import Model
 from priory.privacy.randomness import Replay
 from priory.release import Release

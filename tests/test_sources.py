@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from priory.app.fit import fit
 from priory.data.cells import Cells
 from priory.data.codec import encode
 from priory.data.kinds import Boolean, Category, Moment, Number, Unmodelled
@@ -35,7 +36,6 @@ from priory.errors import DataError, DomainError, OptionError, SizeError
 from priory.estimate.estimator import estimate
 from priory.factor import Factor
 from priory.measure import measure
-from priory.mechanisms.fit import fit
 from priory.model.membership import Membership
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator

@@ -13,12 +13,12 @@ import altair as alt
 import vl_convert
 
 from priory import town
+from priory.app.fit import fit
 from priory.data.kinds import Moment
 from priory.data.moments import DAY_ZERO
 from priory.data.schema import Schema
 from priory.data.sources.opening import open_source
 from priory.data.sources.source import Source
-from priory.mechanisms.fit import fit
 from priory.report import charts
 from priory.report.answered import Answer
 from priory.report.contents import Contents

@@ -8,9 +8,16 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from priory import hooks
 from priory.version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from priory.app.fit import fit
+    from priory.app.forecast import forecast
+    from priory.app.public_check import public_fitness
+    from priory.app.recovery import recover
     from priory.data.schema import Schema
     from priory.data.sources.opening import open_source
     from priory.data.sources.source import Source
@@ -20,10 +27,6 @@ if TYPE_CHECKING:
     from priory.estimate.estimator import estimate
     from priory.factor import Factor
     from priory.measure import measure
-    from priory.mechanisms.fit import fit
-    from priory.mechanisms.fitness import public_fitness
-    from priory.mechanisms.forecast import forecast
-    from priory.mechanisms.recovery import recover
     from priory.model.bases import Mixture, Product, PublicRows, Uniform
     from priory.model.engine.plan import plan
     from priory.model.model import Model
@@ -127,17 +130,26 @@ _MODULES = {
     "declared_release": "priory.release.measured",
     "estimate": "priory.estimate.estimator",
     "explain": "priory.privacy.explain",
-    "fit": "priory.mechanisms.fit",
-    "forecast": "priory.mechanisms.forecast",
+    "fit": "priory.app.fit",
+    "forecast": "priory.app.forecast",
     "load": "priory.release",
     "measure": "priory.measure",
     "open_source": "priory.data.sources.opening",
     "plan": "priory.model.engine.plan",
-    "public_fitness": "priory.mechanisms.fitness",
+    "public_fitness": "priory.app.public_check",
     "read_measurements": "priory.release.measured",
-    "recover": "priory.mechanisms.recovery",
+    "recover": "priory.app.recovery",
     "sensitivity": "priory.queries.sensitivity",
 }
+
+
+def _write_report(release: "Release", path: "str | Path") -> None:
+    from priory.report.writing import write_report
+
+    write_report(release, path)
+
+
+hooks.write_report = _write_report
 
 
 if not TYPE_CHECKING:

@@ -20,6 +20,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from priory.app.registry import MECHANISMS, Mechanism
 from priory.audit.findings import END_PREFIX, Effort, Finding
 from priory.audit.laws import Array, log_chances, log_masses
 from priory.audit.primitives import CONFIDENCE, clopper_pearson
@@ -28,7 +29,6 @@ from priory.audit.tables import budget_of
 from priory.data.sources.source import ROW_LIMIT
 from priory.domain import Clique, Domain
 from priory.factor import Factor, cell_codes
-from priory.mechanisms.registry import MECHANISMS, Mechanism
 from priory.privacy.budget import Budget, Currency
 from priory.privacy.choice import Choice
 from priory.privacy.curator import Curator

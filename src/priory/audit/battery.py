@@ -10,6 +10,7 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from functools import partial
 
+from priory.app.registry import MECHANISMS
 from priory.audit.accountant import accountant
 from priory.audit.attack import attacked
 from priory.audit.bugs import BUGS, caught
@@ -24,7 +25,6 @@ from priory.audit.public import public_data
 from priory.audit.replay import replayed
 from priory.audit.samplers import exactness, forks, planted_bias, selection_law, support
 from priory.audit.settings import SETTINGS, replayed_setting
-from priory.mechanisms.registry import MECHANISMS
 
 # Tests of one thing each, so that two processes have as much to do as each other and an error stops only one.
 TESTS: tuple[Test, ...] = (
@@ -35,7 +35,7 @@ TESTS: tuple[Test, ...] = (
     prices,
     primitives,
     *(partial(replayed, name) for name in MECHANISMS),
-    *(partial(public_data, name) for name, entry in MECHANISMS.items() if entry.upon is not None),
+    *(partial(public_data, name) for name, entry in MECHANISMS.items() if entry.with_public is not None),
     *(partial(replayed_setting, name) for name in SETTINGS),
     *(partial(caught, name) for name in BUGS),
     *(partial(attacked, name) for name in MECHANISMS),

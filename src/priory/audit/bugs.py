@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from priory.app.registry import MECHANISMS, Mechanism
 from priory.audit import prices as prices_module
 from priory.audit.findings import BUG_PREFIX, Effort, Finding
 from priory.audit.planted import PLANTED, exact_rows
@@ -19,13 +20,12 @@ from priory.audit.prices import prices
 from priory.audit.primitives import audited_choice, audited_noise, claim_of
 from priory.audit.replay import complaints_about
 from priory.audit.settings import complaints_about_setting
-from priory.audit.tables import Neighbours
+from priory.audit.tables import NeighbouringTables
 from priory.data import spelling
 from priory.data.cells import Cells, is_null
 from priory.data.sources import duckdb, opening
 from priory.mechanisms import privbayes
-from priory.mechanisms.mwem import MWEM
-from priory.mechanisms.registry import MECHANISMS, Mechanism
+from priory.mechanisms.mwem.mwem import MWEM
 from priory.privacy import curator as curator_module
 from priory.privacy import scores as scores_module
 from priory.privacy.budget import Budget
@@ -97,12 +97,12 @@ def _opened_anew(*changes: tuple[object, str, Make]) -> Change:
 
     @contextlib.contextmanager
     def change() -> Iterator[None]:
-        Neighbours.sources.cache_clear()
+        NeighbouringTables.sources.cache_clear()
         try:
             with _all_planted(*changes)():
                 yield
         finally:
-            Neighbours.sources.cache_clear()
+            NeighbouringTables.sources.cache_clear()
 
     return change
 

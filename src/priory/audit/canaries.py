@@ -12,12 +12,12 @@ from pathlib import Path
 
 import numpy as np
 
+from priory.app.fit import fit
+from priory.app.registry import MECHANISMS, Mechanism
 from priory.audit.findings import Effort, Finding
 from priory.audit.planted import PLANTED
 from priory.audit.tables import HEADER, SCHEMA, write
 from priory.errors import PrioryError
-from priory.mechanisms.fit import fit
-from priory.mechanisms.registry import MECHANISMS, Mechanism
 from priory.privacy.budget import Budget
 from priory.privacy.ledger import Ledger, Terms
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 
+from priory.app.recovery import recover
+from priory.app.registry import MECHANISMS
 from priory.audit.findings import Effort, Finding
 from priory.data.schema import Schema
 from priory.errors import PrioryError
-from priory.mechanisms.recovery import recover
-from priory.mechanisms.registry import MECHANISMS
 from priory.privacy.budget import Budget
 from priory.privacy.journal import Answered, Entry, Numbered, Paid, Picked
 from priory.privacy.ledger import Ledger, Terms
@@ -115,7 +115,7 @@ class _Fit:
         Ledger.create(self.folder / "a.ledger", Terms(SCHEMA.name, SCHEMA.dump(), BUDGET))
         given = [self.house / "table.csv", "--schema", self.house / "schema.yaml", "--ledger", self.folder / "a.ledger"]
         given += ["--rho", BUDGET.amount, "--mechanism", self.mechanism, "-o", self.folder / "a.priory"]
-        if MECHANISMS[self.mechanism].upon is not None:
+        if MECHANISMS[self.mechanism].with_public is not None:
             given += ["--public", self.house / "public.csv"]
         command = [sys.executable, "-m", "priory", "fit", *map(str, given)]
         # The command is our own, of this very Python.

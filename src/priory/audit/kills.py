@@ -13,7 +13,7 @@ from pathlib import Path
 from priory.audit.findings import Effort, Finding
 from priory.errors import BudgetError
 from priory.privacy.budget import Budget
-from priory.privacy.ledger import Event, Ledger, State, Terms
+from priory.privacy.ledger import EntryState, Event, Ledger, Terms
 
 TOTAL = Budget.zcdp(10)
 SEED = 5
@@ -146,12 +146,12 @@ def _compare(book: Ledger, notes: Path) -> tuple[int, int]:
             ended[int(number)] = Fraction(amount)
     lost = sum(number not in entries or entries[number].charged < amount for number, amount in looked.items())
     miscounted = sum(
-        entries[number].charged != amount or entries[number].state is not State.SPENT
+        entries[number].charged != amount or entries[number].state is not EntryState.SPENT
         for number, amount in ended.items()
     )
     # Whoever did not end is charged in full.
     miscounted += sum(
-        entry.state is State.OPEN and entry.charged != entry.asked
+        entry.state is EntryState.OPEN and entry.charged != entry.asked
         for number, entry in entries.items()
         if number not in ended
     )

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from priory.app.fit import fit
+from priory.app.registry import MECHANISMS, Registered
 from priory.audit.attack import Codes
 from priory.audit.findings import Effort, Finding
 from priory.audit.tables import SCHEMA, write
 from priory.domain import Domain
 from priory.errors import PrioryError
-from priory.mechanisms.fit import fit
-from priory.mechanisms.registry import MECHANISMS, Registered
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
 from priory.privacy.ledger import Ledger

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from fractions import Fraction
 
-from priory.mechanisms.registry import Mechanism
+from priory.app.registry import Mechanism
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
 from priory.privacy.ledger import Event

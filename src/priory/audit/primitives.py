@@ -38,7 +38,7 @@ _NEIGHBOURS = (np.array([1, 0]), np.array([0, 1]))
 
 
 @dataclass(frozen=True)
-class Table:
+class OneColumn:
     """A source of one attribute with given counts."""
 
     counts: Integers
@@ -113,7 +113,7 @@ def audited_noise(
 def _answers(table: Integers, budget: Budget, trials: int, change: Callable[[Noise], Noise] | None) -> Integers:
     randomness = Repeated(trials, change)
     with Ledger.in_memory(budget).reserve(budget, "audit") as reservation:
-        Curator(reservation, Table(table), randomness=randomness).answer([_QUERY], [budget])
+        Curator(reservation, OneColumn(table), randomness=randomness).answer([_QUERY], [budget])
     return randomness.drawn
 
 

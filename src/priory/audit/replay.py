@@ -12,12 +12,12 @@ from fractions import Fraction
 
 import numpy as np
 
+from priory.app.registry import MECHANISMS, Mechanism
 from priory.audit.findings import Effort, Finding
 from priory.audit.laws import Array, price
-from priory.audit.tables import SCHEMA, Neighbours, crowds, neighbours, strangers
+from priory.audit.tables import SCHEMA, NeighbouringTables, crowds, neighbours, strangers
 from priory.data.sources.source import Source
 from priory.domain import Domain
-from priory.mechanisms.registry import MECHANISMS, Mechanism
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
 from priory.privacy.ledger import Event, Ledger
@@ -67,7 +67,7 @@ def complaints_about(build: Callable[[Domain], Mechanism], count: int) -> Iterat
             yield f"{complaint} ({pair.name})"
 
 
-def pairs(count: int) -> Iterator[Neighbours]:
+def pairs(count: int) -> Iterator[NeighbouringTables]:
     """Strangers and crowds, which are few and tell at once, then `count` neighbours."""
     return itertools.chain(strangers(strange(count), SEED), crowds(SEED), neighbours(count, SEED))
 
@@ -77,7 +77,7 @@ def strange(count: int) -> int:
     return max(2, count // 8)
 
 
-def replay_pair(mechanism: Mechanism, pair: Neighbours) -> str | None:
+def replay_pair(mechanism: Mechanism, pair: NeighbouringTables) -> str | None:
     """What is wrong with a mechanism on one pair of tables, in public words; None if it replays."""
     one, other = pair.sources()
     try:
@@ -108,7 +108,7 @@ def recorded(
     return Run(randomness.asked, payments, release)
 
 
-def _compare(first: Run, second: Run, pair: Neighbours) -> str | None:
+def _compare(first: Run, second: Run, pair: NeighbouringTables) -> str | None:
     if [asked.request for asked in first.asked] != [asked.request for asked in second.asked]:
         return "requests or scales differ between neighbours"
     if [asked.truth.shape for asked in first.asked] != [asked.truth.shape for asked in second.asked]:
@@ -138,6 +138,6 @@ def _gap(one: Asked, other: Asked) -> Array:
     return np.asarray(np.abs(one.truth - other.truth), dtype=np.float64)
 
 
-def _released(release: Release) -> tuple[object, ...]:
-    values = tuple((m.query, m.values.tobytes(), m.stddev) for m in release.measurements)
-    return (values, release.statement, {name: dict(files) for name, files in release.sections.items()})
+def _released(release: Release) -> dict[str, dict[str, bytes]]:
+    """The bytes that would be saved."""
+    return {name: dict(files) for name, files in release.files().items()}

@@ -6,20 +6,20 @@ from functools import partial
 
 import numpy as np
 
+from priory.app.registry import Mechanism
 from priory.audit.findings import Effort, Finding
 from priory.audit.public import public_rows
 from priory.audit.replay import REPLAYED, pairs, replay_pair
-from priory.audit.tables import SCHEMA, Neighbours
+from priory.audit.tables import SCHEMA, NeighbouringTables
 from priory.measure import measure, on_lattice
 from priory.mechanisms.best_mixture import BestMixture
-from priory.mechanisms.dualquery import DualQuery
-from priory.mechanisms.hdmm import HDMM
-from priory.mechanisms.multiplicative_weights import MultiplicativeWeights
-from priory.mechanisms.mwem import MWEM
-from priory.mechanisms.pmw_pub import PMWPub
-from priory.mechanisms.prior_update import PriorUpdate
+from priory.mechanisms.dualquery.dualquery import DualQuery
+from priory.mechanisms.hdmm.hdmm import HDMM
+from priory.mechanisms.ide.prior_update import PriorUpdate
+from priory.mechanisms.mwem.multiplicative_weights import MultiplicativeWeights
+from priory.mechanisms.mwem.mwem import MWEM
+from priory.mechanisms.pmw_pub.pmw_pub import PMWPub
 from priory.mechanisms.privbayes import PrivBayes
-from priory.mechanisms.registry import Mechanism
 from priory.model.bases import PublicRows
 from priory.privacy.budget import Budget
 from priory.privacy.choice import ChoiceKind
@@ -128,7 +128,7 @@ def complaints_about_setting(name: str, count: int) -> Iterator[str]:
                 yield f"{complaint} ({pair.name})"
 
 
-def _public(kind: str, pair: Neighbours) -> PublicRows:
+def _public(kind: str, pair: NeighbouringTables) -> PublicRows:
     from pathlib import Path
     from tempfile import TemporaryDirectory
 

@@ -52,7 +52,7 @@ KEY = bytes(32)
 
 
 @dataclass(frozen=True)
-class Neighbours:
+class NeighbouringTables:
     """Two tables that differ in one person, or strangers that differ in any way.
 
     Attributes:
@@ -89,7 +89,7 @@ class Neighbours:
         return open_source(data, SCHEMA, unit=self.unit, max_rows=self.budget.max_rows, key=KEY)
 
 
-def neighbours(count: int, seed: int) -> Iterator[Neighbours]:
+def neighbours(count: int, seed: int) -> Iterator[NeighbouringTables]:
     """`count` pairs: every kind of table with every relation, bound on rows and currency, then all of them again."""
     rng = np.random.default_rng(seed)
     for i, (base, budget) in enumerate(_settings(count, rng)):
@@ -97,7 +97,7 @@ def neighbours(count: int, seed: int) -> Iterator[Neighbours]:
         yield _pair(base, rows, budget, rng, i)
 
 
-def strangers(count: int, seed: int) -> Iterator[Neighbours]:
+def strangers(count: int, seed: int) -> Iterator[NeighbouringTables]:
     """`count` pairs of tables that have nothing in common, where the number of rows is public not even that.
 
     Whatever the tables, the same answers must lead to the same questions: this is where a number of rows that was
@@ -110,10 +110,10 @@ def strangers(count: int, seed: int) -> Iterator[Neighbours]:
             sizes = sizes[1:] * 2
         one, other = (tuple(_row(f"p{j}", rng) for j in range(size)) for size in sizes)
         lone = tuple(("p", *USUAL) for _ in one) if i % 2 else one
-        yield Neighbours("strangers", lone, other, budget, in_memory=True, are_strangers=True)
+        yield NeighbouringTables("strangers", lone, other, budget, in_memory=True, are_strangers=True)
 
 
-def crowds(seed: int) -> Iterator[Neighbours]:
+def crowds(seed: int) -> Iterator[NeighbouringTables]:
     """Persons with twice as many different rows as count, and one more: first, or with all rows in another order.
 
     Which rows of a person count must not depend on where they are, nor on anybody else.
@@ -126,7 +126,7 @@ def crowds(seed: int) -> Iterator[Neighbours]:
         {"first": [*newcomer, *rows], "all shuffled": shuffled}.items(), (True, False)
     ):
         budget = Budget.zcdp("1", max_rows=3)
-        yield Neighbours(f"crowd: one more, {way}", tuple(rows), tuple(other), budget, in_memory)
+        yield NeighbouringTables(f"crowd: one more, {way}", tuple(rows), tuple(other), budget, in_memory)
 
 
 def write(rows: Sequence[Row], path: Path) -> Path:
@@ -145,7 +145,7 @@ def columns(rows: Sequence[Row]) -> dict[str, list[Cell]]:
 
 def _settings(count: int, rng: Rng, amounts: Sequence[str] = ("1/10", "1", "3")) -> Iterator[tuple[str, Budget]]:
     """Kinds of table and budgets: all combinations in a random order, again and again."""
-    every = list(itertools.product(Neighbours.bases, Relation, (1, 3), Currency))
+    every = list(itertools.product(NeighbouringTables.bases, Relation, (1, 3), Currency))
     order = [every[i] for i in rng.permutation(len(every))]
     for i, (base, relation, max_rows, currency) in enumerate(itertools.islice(itertools.cycle(order), count)):
         amount = amounts[(i + i // len(every)) % len(amounts)]
@@ -158,7 +158,7 @@ def budget_of(currency: Currency, amount: str, relation: Relation, max_rows: int
     return made(amount, relation=relation, max_rows=max_rows)
 
 
-def _pair(base: str, rows: list[Row], budget: Budget, rng: Rng, number: int) -> Neighbours:
+def _pair(base: str, rows: list[Row], budget: Budget, rng: Rng, number: int) -> NeighbouringTables:
     """One more person, one less, or another one in the place of one; anywhere, and in any order."""
     newcomer = _newcomer(base, rng, budget.max_rows, number)
     other, way = _with(rows, newcomer, rng)
@@ -167,10 +167,10 @@ def _pair(base: str, rows: list[Row], budget: Budget, rng: Rng, number: int) -> 
         has_none = budget.max_rows > 1 and rng.random() < 0.5
         leaver = [] if has_none else _person(_LEAVER, rng, budget.max_rows)
         one, _ = _with(rows, leaver, rng)
-        return Neighbours(f"{base}: one replaced, {way}", tuple(one), tuple(other), budget, bool(number % 2))
+        return NeighbouringTables(f"{base}: one replaced, {way}", tuple(one), tuple(other), budget, bool(number % 2))
     if rng.random() < 0.5:
-        return Neighbours(f"{base}: one less, {way}", tuple(other), tuple(rows), budget, bool(number % 2))
-    return Neighbours(f"{base}: one more, {way}", tuple(rows), tuple(other), budget, bool(number % 2))
+        return NeighbouringTables(f"{base}: one less, {way}", tuple(other), tuple(rows), budget, bool(number % 2))
+    return NeighbouringTables(f"{base}: one more, {way}", tuple(rows), tuple(other), budget, bool(number % 2))
 
 
 # Persons who are numbers, as two tables of two programs would write them.

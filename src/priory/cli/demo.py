@@ -7,11 +7,11 @@ from typing import Annotated
 import typer
 
 from priory import town
+from priory.app.fit import fit
 from priory.cli.output import AsJson, say, write, write_json
 from priory.data.schema import Schema
 from priory.data.table import Table
 from priory.errors import DataError, MissingExtra
-from priory.mechanisms.fit import fit
 from priory.release import Release
 
 EPSILON, DELTA, MECHANISM = 1, "1e-9", "prior"

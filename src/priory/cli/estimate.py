@@ -8,12 +8,12 @@ from typing import Annotated
 
 import typer
 
+from priory.app.recovery import recover
 from priory.cli.output import AsJson, say, stdout, write, write_json
 from priory.cli.privacy import Delta, Epsilon, RelationName, Rho, check_output
 from priory.data.schema import Schema
 from priory.domain import Clique
 from priory.errors import OptionError
-from priory.mechanisms.recovery import recover
 from priory.privacy.budget import Budget
 from priory.queries.sensitivity import Relation
 from priory.release import Release

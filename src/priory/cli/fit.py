@@ -10,12 +10,12 @@ from typing import Annotated
 
 import typer
 
+from priory.app.fit import fit as make_release
+from priory.app.registry import MECHANISMS
 from priory.cli.output import AsJson, Stopped, say, write, write_json
 from priory.cli.privacy import Delta, Epsilon, Rho, Unit
 from priory.cli.progress import shown
 from priory.errors import NOTHING_SPENT, PrioryError, SizeError, Spent
-from priory.mechanisms.fit import fit as make_release
-from priory.mechanisms.registry import MECHANISMS
 from priory.release.encoding import encode_statement
 
 

@@ -6,14 +6,14 @@ from typing import Annotated, Any
 
 import typer
 
+from priory.app.forecast import Forecast, Rehearsal, forecast
+from priory.app.public_check import public_fitness
 from priory.cli.fit import complete_mechanism
 from priory.cli.output import AsJson, say, write, write_json
 from priory.cli.privacy import Delta, RelationName
 from priory.data.schema import Schema
 from priory.data.table import text_table
 from priory.errors import OptionError
-from priory.mechanisms.fitness import public_fitness
-from priory.mechanisms.forecast import Forecast, Rehearsal, forecast
 from priory.privacy.budget import Budget
 from priory.queries.sensitivity import Relation
 

@@ -8,9 +8,8 @@ import numpy as np
 from priory.domain import Domain
 from priory.errors import OptionError
 from priory.measure import measure
-from priory.mechanisms.candidates import Candidates, default_workload, structure
-from priory.mechanisms.fitted import Fitted, prior, refitted
-from priory.mechanisms.one_ways import OneWays
+from priory.mechanisms.steps.fitted import Fitted, refitted
+from priory.mechanisms.steps.public_rows import starting_base
 from priory.model.bases import PublicRows
 from priory.privacy.budget import Budget, exact
 from priory.privacy.curator import Curator
@@ -18,6 +17,9 @@ from priory.privacy.journal import Transcript
 from priory.privacy.scores import L1Error
 from priory.queries.workload import Workload
 from priory.release import Release
+from priory.select.candidates import Candidates, structure
+from priory.select.one_ways import OneWays
+from priory.select.workloads import default_workload
 
 # Candidates with more cells are not counted: they would drown in their noise.
 MOST_CELLS = 1_000_000
@@ -34,9 +36,9 @@ class AIM:
 
     Attributes:
         public: rows to start from; without any, every cell alike.
-        workload: the marginals that matter; see `default_workload` for what they are unless told.
+        workload: the marginals that matter; see `default_workload` for the default.
         one_ways: how one-way marginals are measured.
-        rounds: for each attribute, over how many rounds the rest would be spread if each were worth it.
+        rounds: for each attribute, over how many rounds the rest is spread, if each moves the estimate.
         choosing: what part of a round's budget picks its marginal.
         model_cells: how many cells all tables of the model may have together when all is spent; less before.
         name: what the release calls it.
@@ -74,9 +76,9 @@ class AIM:
         """Spend `budget`, a round at a time."""
         domain = curator.domain
         candidates = self._checked(domain)
-        start = Fitted.start(curator, prior(domain, self.public))
+        start = Fitted.start(curator, starting_base(domain, self.public))
         curator.check(budget)
-        found, left = self.one_ways.measured(curator, budget, start)
+        fitted, left = self._measured_one_ways(curator, budget, start)
         share = left / max(Fraction(1), self.rounds * len(domain))
         number = 0
         while left > 0:
@@ -84,12 +86,12 @@ class AIM:
             share = share if left >= 2 * share else left
             left -= share
             number += 1
-            curator.tell(number)
+            curator.report_progress(number)
             most = self.model_cells * float(1 - left / budget.amount)
-            found, moved = self._round(curator, budget.worth(share), found, candidates, most)
+            fitted, has_moved = self._round(curator, budget.worth(share), fitted, candidates, most)
             # Half the noise costs twice a pure ε and four times a ρ or μ².
-            share *= 1 if moved else 2 if budget.is_pure else 4
-        return found.released(curator, self.name)
+            share *= 1 if has_moved else 2 if budget.is_pure else 4
+        return fitted.released(curator, self.name)
 
     def recovered(self, release: Release, transcript: Transcript, budget: Budget) -> Release:
         """The release of a run that ended early, with the estimate from what was measured until then."""
@@ -103,16 +105,30 @@ class AIM:
         workload = default_workload(domain) if self.workload is None else self.workload.checked(domain)
         return Candidates.of(workload, MOST_CELLS)
 
+    def _measured_one_ways(self, curator: Curator, budget: Budget, start: Fitted) -> tuple[Fitted, Fraction]:
+        """The estimate from one-way marginals, and what is left; what is asked again depends on noisy answers only."""
+        curator.report_progress(0, note="one-way marginals")
+        one_ways, first = self.one_ways, budget.part(self.one_ways.first)
+        asked = one_ways.strategy(curator.domain)
+        fitted = start.with_measured(measure(curator, list(asked), first, shares=list(asked.values())))
+        again = one_ways.still_noisy(asked, first, fitted.model.total)
+        if one_ways.most == one_ways.first or not again:
+            return fitted, budget.amount * (1 - one_ways.first)
+        curator.report_progress(0, note="wide attributes again")
+        rest = budget.part(one_ways.most - one_ways.first)
+        second = measure(curator, list(again), rest, shares=list(again.values()))
+        return fitted.with_measured(second), budget.amount * (1 - one_ways.most)
+
     def _round(
-        self, curator: Curator, share: Budget, found: Fitted, candidates: Candidates, most_cells: float
+        self, curator: Curator, share: Budget, fitted: Fitted, candidates: Candidates, most_cells: float
     ) -> tuple[Fitted, bool]:
         """One more marginal, and whether the estimate moved on it by more than its noise."""
         choosing, measuring = share.split((self.choosing, 1 - self.choosing))
-        planned = structure(curator.domain, [m.query.clique for m in found.measurements])
-        queries, weights, noise = candidates.audible(planned, most_cells, measuring, found.model.total)
-        answers = found.model.answers(queries)
+        planned = structure(curator.domain, [m.query.clique for m in fitted.measurements])
+        queries, weights, noise = candidates.above_the_noise(planned, most_cells, measuring, fitted.model.total)
+        answers = fitted.model.answers(queries)
         score = L1Error(weights, tuple(min(size, 2.0**31) for size in noise))
         [pick] = curator.choose(queries, answers, score, choosing)
         query = queries[pick.query]
-        after = found.and_measured(measure(curator, [query], measuring))
+        after = fitted.with_measured(measure(curator, [query], measuring))
         return after, bool(np.abs(after.model.answer(query) - answers[pick.query]).sum() > noise[pick.query])

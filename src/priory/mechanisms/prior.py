@@ -1,4 +1,4 @@
-"""Prior: start at public data, measure what the workload is about, and believe each as far as it deserves."""
+"""Prior: start at public data, measure what the workload is about, and weigh each by its precision."""
 
 import warnings
 from dataclasses import dataclass, replace
@@ -7,15 +7,13 @@ from fractions import Fraction
 import numpy as np
 
 from priory.domain import Clique, Domain
-from priory.errors import DomainError, OptionError
+from priory.errors import OptionError
 from priory.estimate.estimator import estimate
+from priory.estimate.measured import noisy
 from priory.estimate.prior_strength import posterior
 from priory.measure import measure
-from priory.mechanisms.fitted import prior
-from priory.mechanisms.information import informative_marginals
-from priory.mechanisms.neighbourhood import neighbourhood
-from priory.mechanisms.noiseless import weighable
-from priory.mechanisms.total import counted, released_total
+from priory.mechanisms.steps.public_rows import check_public_rows, neighbourhood, starting_base
+from priory.mechanisms.steps.total import counted, released_total
 from priory.model.bases import Product, PublicRows
 from priory.model.model import Model
 from priory.model.rows import RowsTilted
@@ -26,8 +24,10 @@ from priory.privacy.measurement import Measurement
 from priory.queries.query import Query
 from priory.queries.workload import Workload
 from priory.release import Release
+from priory.select.information import informative_marginals
+from priory.select.workloads import default_workload
 
-# More would take minutes to weigh, and tell little more.
+# More would take minutes to estimate from, and add little.
 MOST_MARGINALS = 400
 # Public rows may be unable to meet answers exactly: noise below a row is taken for a row.
 LEAST_STDDEV = 1.0
@@ -38,12 +38,12 @@ class Prior:
     """Leave the public prior as far as noisy evidence says, and no further.
 
     The marginals of the workload, or its pairs where they are too large, are measured once, all equally: none is chosen
-    by looking, so that nothing is spent on choosing. Then public rows and noisy marginals are weighed by what they
-    tell, as if the public rows were a sample of the private population, and less where the marginals say otherwise.
+    by looking, so that nothing is spent on choosing. Then public rows and noisy marginals are weighted by their
+    precision, as if the public rows were a sample of the private population, less where the marginals differ.
 
     Attributes:
         public: the rows to start from; without any, the attributes are taken as independent and even.
-        workload: marginals; all of three attributes unless told, or of all where there are fewer.
+        workload: marginals; see `default_workload` for the default.
         outside: the share of the prior that lies on rows one value away from the public ones.
         most_cells: marginals with more are not measured.
         seed: of the rows outside.
@@ -68,30 +68,29 @@ class Prior:
         count = counted(curator, budget)
         measurements = measure(curator, queries, count.rest)
         release = Release(domain, (count.measurement, *measurements), curator.statement("prior"))
-        return release.with_model(self._model(weighable(measurements, LEAST_STDDEV), domain, count.total))
+        return release.with_model(self._model(noisy(measurements, LEAST_STDDEV), domain, count.total))
 
     def recovered(self, release: Release, transcript: Transcript, budget: Budget) -> Release:
         """The release of a run that ended early: the prior as it is where no marginal was measured."""
         total = released_total(release.measurements)
         measured = [m for m in release.measurements if m.query.clique]
         if not measured:
-            return release.with_model(Model.of(prior(release.domain, self.public), {}, total))
-        return release.with_model(self._model(weighable(measured, LEAST_STDDEV), release.domain, total))
+            return release.with_model(Model.of(starting_base(release.domain, self.public), {}, total))
+        return release.with_model(self._model(noisy(measured, LEAST_STDDEV), release.domain, total))
 
     def queries(self, domain: Domain, budget: Budget) -> list[Query]:
-        """What will be measured; everything that can be wrong is, before anything is spent."""
-        if self.public is not None and self.public.domain != domain:
-            raise DomainError(f"the public rows have {self.public.domain}, the private table {domain}")
+        """What will be measured; validates all options before spending."""
+        check_public_rows(self.public, domain)
         if not 0 <= self.outside < 1:
             raise OptionError("outside", f"a share below 1; got {self.outside}")
-        workload = Workload.marginals(domain, min(3, len(domain))) if self.workload is None else self.workload
+        workload = default_workload(domain) if self.workload is None else self.workload
         if not all(query.is_marginal for query in workload.checked(domain)):
             raise OptionError("workload", "the prior is improved for marginals")
         cliques = self._asked(workload, is_pure=budget.is_pure)
         return [Query.marginal(domain, clique) for clique in cliques]
 
     def _asked(self, workload: Workload, *, is_pure: bool) -> list[Clique]:
-        # Under zCDP the noise of one of k marginals grows with √k, and what they tell together stays the same; for a
+        # Under zCDP the noise of one of k marginals grows with √k, and what they say together stays the same; for a
         # pure budget it grows with k, and few must do.
         most = len({name for clique in workload.cliques for name in clique}) if is_pure else MOST_MARGINALS
         return informative_marginals(workload, self.public, most=most, most_cells=self.most_cells)
@@ -112,5 +111,5 @@ def reweighed(model: Model) -> PublicRows:
     """The rows of a model's base with the weights that the model gives them."""
     tilted = model.base.tilt(model.potentials)
     if not isinstance(tilted, RowsTilted):
-        raise TypeError(f"a model upon rows is needed, not upon {model.base!r}")
+        raise TypeError(f"a model of weighted rows is needed, not one of {model.base!r}")
     return PublicRows(tilted.codes, model.domain, tilted.shares)

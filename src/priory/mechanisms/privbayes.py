@@ -4,21 +4,28 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from priory.domain import Clique, Domain
 from priory.errors import OptionError
+from priory.factor import Array
 from priory.measure import measure
-from priory.mechanisms.network import parent_sets
-from priory.mechanisms.total import counted
+from priory.mechanisms.steps.total import counted, released_total
+from priory.model.bases import PublicRows
+from priory.model.model import Model
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
+from priory.privacy.journal import Transcript
+from priory.privacy.measurement import Measurement
 from priory.privacy.noise import Laplace, noise_within
 from priory.privacy.scores import Dependence
 from priory.queries.query import Query
 from priory.queries.sensitivity import sensitivity
 from priory.release import Release
+from priory.select.parent_sets import parent_sets
 
 # A family has no more cells than this, however large the budget.
 LARGEST_FAMILY = 10**6
@@ -37,12 +44,15 @@ class PrivBayes:
         usefulness: θ: the average count of a family's cells is at least θ times their average noise.
         structure: the share of the budget that picks parents.
         candidates: how many families are compared at most in a step; beyond that parent sets are drawn by `seed`.
-        seed: for the first attribute and for parent sets; it protects nobody.
+        estimator: "network", rows drawn along the network as published, or "graphical", a graphical model of the noisy
+            families.
+        seed: for the first attribute, parent sets and the rows drawn; it protects nobody.
     """
 
     usefulness: float = 4.0
     structure: Fraction = Fraction(1, 2)
     candidates: int = 1000
+    estimator: Literal["network", "graphical"] = "network"
     seed: int = 0
 
     @property
@@ -54,6 +64,8 @@ class PrivBayes:
         """Pick a network, then measure its families."""
         if not self.usefulness > 0 or self.candidates < 1 or not 0 < self.structure < 1:
             raise OptionError("PrivBayes", f"usefulness and candidates are above 0, structure is a share; got {self}")
+        if self.estimator not in ("network", "graphical"):
+            raise OptionError("estimator", f"'network' or 'graphical'; got {self.estimator!r}")
         count = counted(curator, budget)
         learning, measuring = count.rest.split([self.structure, 1 - self.structure])
         most_cells = useful_cells(count.total, measuring.part(Fraction(1, len(curator.domain))), self.usefulness)
@@ -61,7 +73,17 @@ class PrivBayes:
         queries = [Query.marginal(curator.domain, (child, *parents)) for child, parents in families]
         # What was not needed to pick parents, because nothing could have any, makes the families less noisy.
         measurements = measure(curator, queries, measuring.worth(count.rest.amount - spent))
-        return Release(curator.domain, (count.measurement, *measurements), curator.statement("privbayes"))
+        name = "privbayes" if self.estimator == "network" else "privbayes+pgm"
+        return self._modelled(Release(curator.domain, (count.measurement, *measurements), curator.statement(name)))
+
+    def recovered(self, release: Release, transcript: Transcript, budget: Budget) -> Release:
+        """The release of a run that ended early; without all families it has no network to draw rows along."""
+        measured = {name for m in release.measurements for name in m.query.clique}
+        return self._modelled(release) if measured == set(release.domain) else release
+
+    def _modelled(self, release: Release) -> Release:
+        """The release with rows drawn along the network; a graphical model is what any release gets by default."""
+        return release.with_model(network_model(release, seed=self.seed)) if self.estimator == "network" else release
 
     def _network(self, curator: Curator, learning: Budget, most_cells: float) -> tuple[list[Family], Fraction]:
         """The families in order, and what picking them cost."""
@@ -99,3 +121,45 @@ def useful_cells(total: float, share: Budget, usefulness: float) -> float:
     noise = noise_within(share, sensitivity(anything, share.relation, share.max_rows))
     average = float(noise.scale) * (1.0 if isinstance(noise, Laplace) else math.sqrt(2 / math.pi))
     return min(total / (usefulness * average), LARGEST_FAMILY)
+
+
+def network_model(release: Release, *, seed: int | np.random.Generator | None = None) -> Model:
+    """As many rows as the release says there are, drawn along its network from clipped conditionals [PrivBayes]."""
+    total = released_total(release.measurements)
+    families = [m for m in release.measurements if m.query.clique]
+    rows = network_rows(release.domain, families, max(1, round(total)), np.random.default_rng(seed))
+    return Model(PublicRows(rows, release.domain), {}, total)
+
+
+def network_rows(
+    domain: Domain, families: Sequence[Measurement], n: int, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """`n` rows, an attribute at a time: each family has one that is not drawn yet, given those that are."""
+    rows = np.zeros((n, len(domain)), dtype=np.int64)
+    drawn: set[str] = set()
+    for measurement in families:
+        clique = measurement.query.clique
+        [child] = [name for name in clique if name not in drawn]
+        parents = tuple(name for name in clique if name != child)
+        axis = measurement.query.domain.axis[child]
+        chances = conditional(np.moveaxis(np.asarray(measurement.values, dtype=np.float64), axis, -1))
+        shape = chances.shape[:-1]
+        group = np.zeros(n, dtype=np.int64)
+        for name, size in zip(parents, shape, strict=True):
+            group = group * size + rows[:, domain.axis[name]]
+        # Cumulative chances of group g, moved up by g, are one ascending list over all groups.
+        steps = chances.reshape(-1, domain[child]).cumsum(axis=1)
+        steps[:, -1] = 1.0
+        ladder = (steps + np.arange(len(steps))[:, None]).ravel()
+        position = np.searchsorted(ladder, group + rng.random(n), side="right")
+        rows[:, domain.axis[child]] = np.minimum(position - group * domain[child], domain[child] - 1)
+        drawn.add(child)
+    return rows
+
+
+def conditional(counts: Array) -> Array:
+    """Chances along the last axis: negative counts are 0, and where nothing is left all values are alike."""
+    clipped = np.maximum(counts, 0.0)
+    mass = clipped.sum(axis=-1, keepdims=True)
+    uniform = np.full(counts.shape, 1 / counts.shape[-1])
+    return np.asarray(np.divide(clipped, mass, out=uniform, where=mass > 0))

@@ -36,7 +36,7 @@ class Terms:
         return f"a person (column {self.person!r}), with at most {self.total.max_rows} of their rows"
 
 
-class State(StrEnum):
+class EntryState(StrEnum):
     """How a reservation stands."""
 
     OPEN = "open"
@@ -93,7 +93,7 @@ class Entry:
     mechanism: str
     asked: Fraction
     charged: Fraction
-    state: State
+    state: EntryState
     opened: str
     closed: str | None
     events: tuple[Event, ...] = ()

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from priory.errors import LedgerError
-from priory.privacy.book import Entry, Event, State, Terms, now
+from priory.privacy.book import Entry, EntryState, Event, Terms, now
 from priory.privacy.budget import Budget, Currency
 from priory.queries.sensitivity import Sensitivity
 
@@ -129,7 +129,7 @@ def read_lines(connection: sqlite3.Connection, secret: bytes) -> list[Entry]:
             mechanism,
             Fraction(asked),
             Fraction(charged),
-            State(state),
+            EntryState(state),
             opened,
             closed,
             asked_additive=Fraction(asked_additive),
@@ -252,7 +252,7 @@ def _first_lines(connection: sqlite3.Connection, secret: bytes) -> list[Entry]:
     if not all(_is_sealed(secret, row[:-1], row[-1]) for row in found):
         raise _damaged()
     return [
-        Entry(number, mechanism, Fraction(asked), Fraction(charged), State(state), opened, closed)
+        Entry(number, mechanism, Fraction(asked), Fraction(charged), EntryState(state), opened, closed)
         for number, mechanism, asked, charged, state, opened, closed, _ in found
     ]
 

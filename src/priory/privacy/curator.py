@@ -123,8 +123,8 @@ class Curator:
         drawn_by = self._randomness
         return Statement.of(self.reservation, mechanism, is_private=is_private(drawn_by), randomness=drawn_by.name)
 
-    def tell(self, number: int, of: int | None = None, note: str = "") -> None:
-        """Say that round `number` begins, of how many where that is known, to whoever waits; what was paid is added."""
+    def report_progress(self, number: int, of: int | None = None, note: str = "") -> None:
+        """Report that round `number` begins, of how many where that is known, with what was paid so far."""
         self._progress(Step(number, of, self.reservation.spent, self.budget, note))
 
     def check(self, budget: Budget) -> None:

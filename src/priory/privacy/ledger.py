@@ -28,7 +28,7 @@ from typing import Any, Self
 from priory.data.schema import Schema
 from priory.data.table import html_facts, html_table
 from priory.errors import BudgetError, LedgerError, OptionError, PrioryError
-from priory.privacy.book import NOTHING, Entry, Event, State, Terms, check_terms, now
+from priory.privacy.book import NOTHING, Entry, EntryState, Event, Terms, check_terms, now
 from priory.privacy.book_file import (
     bind_schema,
     connect,
@@ -47,7 +47,7 @@ from priory.privacy.prices import converted
 # What is shown of an entry, in this order.
 ENTRY_KEYS = ("number", "mechanism", "state", "asked", "charged", "opened", "closed")
 
-__all__ = ["ENTRY_KEYS", "Entry", "Event", "Ledger", "Reservation", "State", "Terms", "describe"]
+__all__ = ["ENTRY_KEYS", "Entry", "EntryState", "Event", "Ledger", "Reservation", "Terms", "describe"]
 
 
 class Ledger:
@@ -211,7 +211,7 @@ class Ledger:
             _check_left(mechanism, self.terms.total, "δ′", budget.additive, left_additive)
             number = 1 + connection.execute("SELECT count(*) FROM reservations").fetchone()[0]
             additive = {"asked_additive": budget.additive, "charged_additive": budget.additive}
-            line = Entry(number, mechanism, asked, asked, State.OPEN, now(), None, **additive)  # type: ignore[arg-type]
+            line = Entry(number, mechanism, asked, asked, EntryState.OPEN, now(), None, **additive)  # type: ignore[arg-type]
             insert_line(connection, self._secret, line)
         return Reservation(self, number, budget)
 
@@ -221,19 +221,19 @@ class Ledger:
             self._open_line(connection, number)
             insert_events(connection, self._secret, number, first, events)
 
-    def close(self, number: int, state: State, spent: Fraction, currency: Currency, additive: Fraction) -> None:
+    def close(self, number: int, state: EntryState, spent: Fraction, currency: Currency, additive: Fraction) -> None:
         """Settle an open reservation; called by the reservation itself."""
         with self._transaction(writes=True) as connection:
             line = self._open_line(connection, number)
             closed = replace(line, state=state, closed=now())
-            if state is not State.INTERRUPTED:
+            if state is not EntryState.INTERRUPTED:
                 charged = self._converted(currency, spent)
                 closed = replace(closed, charged=charged, charged_additive=additive)
             update_line(connection, self._secret, closed)
 
     def _open_line(self, connection: sqlite3.Connection, number: int) -> Entry:
         line = read_lines(connection, self._secret)[number - 1]
-        if line.state is not State.OPEN:
+        if line.state is not EntryState.OPEN:
             raise LedgerError(f"reservation {number} is settled already")
         return line
 
@@ -387,7 +387,7 @@ class Reservation:
 
     def _settle(self, *, is_normal: bool) -> None:
         """A normal end is charged what it spent, an error before the first look nothing, any other in full."""
-        state = State.SPENT if is_normal else State.INTERRUPTED if self.events else State.RELEASED
+        state = EntryState.SPENT if is_normal else EntryState.INTERRUPTED if self.events else EntryState.RELEASED
         self.ledger.close(self.number, state, self.spent, self.budget.currency, self.spent_additive)
 
 

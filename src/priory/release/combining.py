@@ -131,8 +131,8 @@ def _currency(budgets: Sequence[Budget]) -> Currency:
 
 
 def _total(amounts: Sequence[tuple[Budget, Fraction]], currency: Currency) -> Fraction:
-    found = [converted(amount, budget.currency, currency) for budget, amount in amounts]
-    return sum((amount for amount in found if amount is not None), Fraction(0))
+    converted_amounts = [converted(amount, budget.currency, currency) for budget, amount in amounts]
+    return sum((amount for amount in converted_amounts if amount is not None), Fraction(0))
 
 
 def _added(budgets: Sequence[Budget]) -> Budget:

@@ -1,4 +1,4 @@
-"""Encoding: measurements, statements and how a model was found, as JSON and arrays, and back."""
+"""Encoding: measurements, statements and how a model was estimated, as JSON and arrays, and back."""
 
 import math
 from collections.abc import Collection, Mapping, Sequence
@@ -152,24 +152,24 @@ def decode_statement(described: Json) -> Statement:
     )
 
 
-def encode_steps(told: Diagnostics | None) -> Json | None:
+def encode_steps(diagnostics: Diagnostics | None) -> Json | None:
     """What of the diagnostics is needed to repeat an estimate and to say how it was made."""
-    if told is None:
+    if diagnostics is None:
         return None
     return {
-        "solver": told.solver,
-        "stop": told.stop,
-        "reason": told.reason,
-        "has_converged": told.has_converged,
-        "estimated_error": told.estimated_error if math.isfinite(told.estimated_error) else None,
-        "oracle_calls": told.oracle_calls,
-        "total_stddev": told.total_stddev,
-        "notes": list(told.notes),
+        "solver": diagnostics.solver,
+        "stop": diagnostics.stop,
+        "reason": diagnostics.reason,
+        "has_converged": diagnostics.has_converged,
+        "estimated_error": diagnostics.estimated_error if math.isfinite(diagnostics.estimated_error) else None,
+        "oracle_calls": diagnostics.oracle_calls,
+        "total_stddev": diagnostics.total_stddev,
+        "notes": list(diagnostics.notes),
         "schedule": [
-            [list(step.members), list(step.temperatures), step.is_implied, step.share] for step in told.schedule
+            [list(step.members), list(step.temperatures), step.is_implied, step.share] for step in diagnostics.schedule
         ],
-        "freedom": told.degrees_of_freedom if math.isfinite(told.degrees_of_freedom) else None,
-        "path": [_encode_point(point) for point in told.path],
+        "freedom": diagnostics.degrees_of_freedom if math.isfinite(diagnostics.degrees_of_freedom) else None,
+        "path": [_encode_point(point) for point in diagnostics.path],
     }
 
 

@@ -14,12 +14,13 @@ from priory.data.schema import Schema
 from priory.domain import Clique, Domain
 from priory.errors import DataError
 from priory.estimate.estimator import estimate
+from priory.estimate.measured import evidence
 from priory.privacy.budget import Budget
 from priory.privacy.measurement import Measurement
 from priory.privacy.statement import DECLARED, Statement
 from priory.queries.parts import Point
 from priory.queries.query import Query
-from priory.release.estimated import evidence, uniform
+from priory.release.estimated import uniform
 from priory.release.release import Release
 from priory.version import __version__
 
@@ -68,12 +69,12 @@ def schema_of_measurements(paths: Sequence[str | Path], *, name: str) -> Schema:
     for path in paths:
         header, rows = _read(path)
         for column in (column for column in header if column not in (VALUE, STDDEV)):
-            found = labels.setdefault(column, {})
-            found.update({row[column] or "": None for _, row in rows if row.get(column)})
-    empty = [column for column, found in labels.items() if not found]
+            values = labels.setdefault(column, {})
+            values.update({row[column] or "": None for _, row in rows if row.get(column)})
+    empty = [column for column, values in labels.items() if not values]
     if empty or not labels:
         raise DataError(f"{', '.join(map(str, paths))}: no row has a value of {empty or 'any attribute'}")
-    columns = [Category.of(column, tuple(found), other=tuple(found)[-1]) for column, found in labels.items()]
+    columns = [Category.of(column, tuple(values), other=tuple(values)[-1]) for column, values in labels.items()]
     return Schema.of(columns, name=name)
 
 
@@ -135,14 +136,14 @@ def _check_header(names: Sequence[str], schema: Schema, path: str | Path) -> Non
 
 def _cell(row: Mapping[str, str | None], schema: Schema, where: str) -> _Cell:
     labels = {column.name: column.labels for column in schema.modelled}
-    held = [name for name in schema.domain if row.get(name)]
+    named = [name for name in schema.domain if row.get(name)]
     codes = []
-    for name in held:
+    for name in named:
         label = row[name] or ""
         if label not in labels[name]:
             raise DataError(f"{where}: {label!r} is not one of {list(labels[name][:8])}", column=name)
         codes.append(labels[name].index(label))
-    return _Cell(tuple(held), tuple(codes), _number(row, VALUE, where), _number(row, STDDEV, where, least=0.0))
+    return _Cell(tuple(named), tuple(codes), _number(row, VALUE, where), _number(row, STDDEV, where, least=0.0))
 
 
 def _number(row: Mapping[str, str | None], name: str, where: str, least: float = -math.inf) -> float:

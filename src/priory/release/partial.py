@@ -320,10 +320,10 @@ def _decode_entry(payload: bytes, domain: Domain) -> Entry:
         case "answers":
             return Answered(encoding.decode_measurements(described["measurements"], arrays, domain))
         case "number":
-            [found] = encoding.decode_measurements(described["measurements"], arrays, domain)
-            if found.noise is None:
+            [number] = encoding.decode_measurements(described["measurements"], arrays, domain)
+            if number.noise is None:
                 raise ValueError("a number without its noise")
-            return Numbered(NoisyNumber(float(found.values), float(found.stddev), found.noise))
+            return Numbered(NoisyNumber(float(number.values), float(number.stddev), number.noise))
         case _:
             raise ValueError("an unknown entry")
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
+from priory import hooks
 from priory.answer import quantiles, tables
 from priory.answer.basis import Basis, Redrawing
 from priory.answer.grid import Names
@@ -14,21 +15,20 @@ from priory.data.schema import Schema
 from priory.data.table import Table, html_facts
 from priory.domain import Domain
 from priory.errors import PrioryError, ReleaseError
-from priory.model.bases import Base
+from priory.estimate.measured import evidence
 from priory.model.model import Model
 from priory.model.sampling import checked_count
-from priory.model.store import from_arrays, to_arrays
 from priory.privacy.measurement import Measurement
 from priory.privacy.statement import Statement
 from priory.queries.query import Query
 from priory.queries.workload import Workload
 from priory.release import archive, encoding, rows
-from priory.release.estimated import constrained, estimated, evidence, uniform
+from priory.release.estimated import constrained, estimated, uniform
+from priory.release.parts import PARTS, PublicCheck, Round
 from priory.release.rows import Seed
 
 _REQUIRED = frozenset({"statement", "domain", "measurements"})
 _KNOWN = _REQUIRED | {"schema"}
-_MODEL = "model"
 LEVEL, DRAWS = 0.9, 50
 
 
@@ -43,6 +43,9 @@ class Release:
         schema: what the codes mean, where there is a schema.
         sections: further parts of the file, by name, each a mapping of file names to bytes. Sections that this
             version does not know are carried along unread.
+        estimate: the model that the measurements led to, or None before one was made.
+        public_check: what a look at public rows found, where that was asked.
+        rounds: DualQuery's game, where it made the release.
     """
 
     domain: Domain
@@ -50,6 +53,9 @@ class Release:
     statement: Statement
     schema: Schema | None = None
     sections: Mapping[str, archive.Files] = field(default_factory=dict)
+    estimate: Model | None = None
+    public_check: PublicCheck | None = None
+    rounds: tuple[Round, ...] = ()
 
     def with_schema(self, schema: Schema) -> "Release":
         """The same release with the schema that its codes come from."""
@@ -58,53 +64,32 @@ class Release:
         return replace(self, schema=schema)
 
     def with_section(self, name: str, files: archive.Files) -> "Release":
-        """The same release with a further optional section."""
-        if name in _KNOWN or not name.isidentifier():
+        """The same release with a custom optional section."""
+        if name in _KNOWN or name in PARTS or not name.isidentifier():
             raise ReleaseError(f"a section cannot be called {name!r}")
         return replace(self, sections={**self.sections, name: dict(files)})
 
     def with_model(self, model: Model) -> "Release":
-        """The same release with the model that its measurements led to; public rows it stands on are stored, too."""
-        meta, arrays = to_arrays(model, embed_public_rows=True)
-        names = {name: f"{number}.npy" for number, name in enumerate(arrays)}
-        files = {names[name]: archive.array_bytes(encoding.plain(array)) for name, array in arrays.items()}
-        described = {"model": meta, "arrays": names, "steps": encoding.encode_steps(model.diagnostics)}
-        return self.with_section(_MODEL, {"model.json": archive.json_bytes(described), **files})
+        """The same release with the model that its measurements led to."""
+        return replace(self, estimate=model)
 
     def with_estimate(self) -> "Release":
-        """The same release with a model stored in it, one that the constraints of its schema hold for.
+        """The same release with a model that obeys the constraints of its schema.
 
         A mechanism's own model is kept; where it made none, one is estimated from the measurements.
         """
-        if _MODEL not in self.sections:
-            return self.with_model(estimated(self.measurements, uniform(self.domain, self.schema)))
-        model = self._stored()
-        kept = model if self.schema is None else constrained(model, self.measurements, self.schema)
-        return self if kept is model else self.with_model(kept)
+        if self.estimate is None:
+            return self.with_model(self.model)
+        if self.schema is None:
+            return self
+        return self.with_model(constrained(self.estimate, self.measurements, self.schema))
 
     @cached_property
     def model(self) -> Model:
-        """The model that is stored, or one that is estimated from the measurements where none is.
-
-        Raises:
-            ReleaseError: its section is damaged.
-        """
-        if _MODEL in self.sections:
-            return self._stored()
+        """The release's own model, or one estimated from the measurements where it has none."""
+        if self.estimate is not None:
+            return self.estimate
         return estimated(self.measurements, uniform(self.domain, self.schema))
-
-    def _stored(self) -> Model:
-        files = self.sections[_MODEL]
-        try:
-            described = json.loads(files["model.json"])
-            arrays = {name: archive.array_of(files[file]) for name, file in described["arrays"].items()}
-            steps = encoding.decode_steps(described.get("steps"))
-        except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
-            raise ReleaseError("the stored model is damaged: its files do not fit together") from None
-        model: Base = from_arrays(described["model"], arrays)
-        if not isinstance(model, Model):
-            raise ReleaseError("the stored model is damaged: it is only the base of one")
-        return replace(model, diagnostics=steps)
 
     def marginal(
         self, *columns: str | Iterable[str], where: Given = None, level: float = LEVEL, draws: int = DRAWS
@@ -188,7 +173,7 @@ class Release:
         No row breaks a constraint of the schema. Numbers and dates are drawn evenly inside their bins.
 
         Args:
-            n: how many; as many as the model says there are unless told.
+            n: how many; as many as the model says there are by default.
             where: which rows are wanted, as for `marginal`; bins are taken whole.
             seed: to draw the same rows again. Rows are not private noise: a seed is safe.
 
@@ -236,20 +221,22 @@ class Release:
 
     def save(self, path: str | Path) -> None:
         """Write the release file."""
+        archive.write_archive(path, self.files(), _REQUIRED)
+
+    def files(self) -> dict[str, archive.Files]:
+        """What `save` writes: the bytes of the files of each section."""
         described, arrays = encoding.encode_measurements(self.measurements)
-        sections: dict[str, archive.Files] = {
+        domain = {"attributes": list(self.domain.attributes), "shape": list(self.domain.shape)}
+        files: dict[str, archive.Files] = {
             "statement": {"statement.json": archive.json_bytes(encoding.encode_statement(self.statement))},
-            "domain": {
-                "domain.json": archive.json_bytes(
-                    {"attributes": list(self.domain.attributes), "shape": list(self.domain.shape)}
-                )
-            },
+            "domain": {"domain.json": archive.json_bytes(domain)},
             "measurements": {"measurements.json": archive.json_bytes(described), **arrays},
             **self.sections,
         }
         if self.schema is not None:
-            sections["schema"] = {"schema.yaml": self.schema.dump().encode()}
-        archive.write_archive(path, sections, _REQUIRED)
+            files["schema"] = {"schema.yaml": self.schema.dump().encode()}
+        parts = {name: (part, getattr(self, part.field)) for name, part in PARTS.items()}
+        return files | {name: part.encode(value) for name, (part, value) in parts.items() if value}
 
     def report(self, path: str | Path) -> None:
         """Write one HTML file to look at, made from this release alone; it opens offline and runs no script.
@@ -257,9 +244,8 @@ class Release:
         Raises:
             MissingExtra: the libraries that draw are not installed: `pip install 'priory[report]'`.
         """
-        from priory.report.writing import write_report
-
-        write_report(self, path)
+        # Reports are made of releases, so that their room is above this one, and no room imports one above it.
+        hooks.write_report(self, path)
 
     @classmethod
     def load(cls, path: str | Path) -> "Release":
@@ -304,7 +290,8 @@ def _decoded(sections: Mapping[str, archive.Files]) -> Release:
         domain=domain,
         measurements=encoding.decode_measurements(json.loads(measured["measurements.json"]), measured, domain),
         statement=encoding.decode_statement(json.loads(sections["statement"]["statement.json"])),
-        sections={name: files for name, files in sections.items() if name not in _KNOWN},
+        sections={name: files for name, files in sections.items() if name not in _KNOWN | PARTS.keys()},
+        **{part.field: part.decode(sections[name]) for name, part in PARTS.items() if name in sections},
     )
     if "schema" not in sections:
         return release

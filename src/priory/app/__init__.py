@@ -1,0 +1,1 @@
+"""App: the jobs that people ask for, from a private table to a release."""

@@ -1,0 +1,121 @@
+"""Recipe: the mechanism that a job asks for, with its public rows, groups and workload, checked."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import is_dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Protocol, cast, runtime_checkable
+
+from priory.app.registry import Mechanism, Registered, chosen
+from priory.data.public import public_codes
+from priory.data.schema import Schema
+from priory.errors import DomainError, OptionError
+from priory.mechanisms.ide.prior_update import PriorUpdate
+from priory.model.bases import PublicRows, Uniform
+from priory.model.structural_zeros import without_zeros
+from priory.queries.workload import Workload
+from priory.release.partial import Job
+
+
+def ordered(
+    schema: Schema | str | Path,
+    mechanism: str | Mechanism | None,
+    public: object | None,
+    by: Sequence[Sequence[str]] | None,
+    workload: Workload | None,
+) -> tuple[Registered, Job]:
+    """The mechanism and the job that the options of a fit ask for; see `fit` for what they mean.
+
+    Raises:
+        PrioryError: the schema or the public table cannot be used, or the mechanism is unknown.
+    """
+    schema = schema if isinstance(schema, Schema) else Schema.load(schema)
+    mechanism = "prior-update" if by is not None and mechanism is None else mechanism
+    entry = chosen(mechanism, has_public=public is not None)
+    if public is not None:
+        from_public(entry)
+    return entry, Job(
+        schema,
+        entry.name,
+        is_registered=mechanism is None or isinstance(mechanism, str),
+        by=None if by is None else tuple(tuple(level) for level in by),
+        workload=workload,
+        public=None if public is None else public_codes(schema, public),
+    )
+
+
+def recipe_of(entry: Registered, job: Job) -> Mechanism:
+    """The mechanism of `entry` for a job; it is the same each time.
+
+    Raises:
+        PrioryError: the mechanism cannot do what is asked, or the schema's constraints leave nothing.
+    """
+    schema = job.schema
+    rows = None if job.public is None else job.rows
+    if job.by is not None:
+        entry = _grouped(entry, schema, job.by, rows)
+    if rows is None:
+        # Constraints that leave no row are noticed here, before anything is paid.
+        without_zeros(Uniform(schema.domain), schema.impossible())
+        recipe = entry.build(schema.domain)
+    else:
+        without_zeros(rows, schema.impossible())
+        recipe = from_public(entry)(rows)
+    return recipe if job.workload is None else _aimed(entry, recipe, job.workload.checked(schema.domain))
+
+
+def from_public(entry: Registered) -> Callable[[PublicRows], Mechanism]:
+    """How the mechanism starts from public rows.
+
+    Raises:
+        OptionError: it has no use for them.
+    """
+    if entry.with_public is None:
+        raise OptionError("public", f"{entry.name} has no use for public data; leave it out or take another mechanism")
+    return entry.with_public
+
+
+def _grouped(
+    entry: Registered, schema: Schema, levels: tuple[tuple[str, ...], ...], rows: PublicRows | None
+) -> Registered:
+    """The recipe for groups within groups."""
+    if entry.name != "prior-update" or rows is None:
+        raise OptionError("by", "groups within groups need public data and the mechanism prior-update")
+    names = [name for level in levels for name in level]
+    try:
+        schema.domain.checked(names)
+    except DomainError as error:
+        raise OptionError("by", str(error)) from None
+    declared = next((group for group in schema.groups if set(group.by) == set(names)), None)
+    groups = None
+    if declared is not None:
+        order = [declared.by.index(name) for name in names]
+        groups = tuple(tuple(codes[i] for i in order) for codes in declared.codes(schema.columns))
+
+    def with_public(rows: PublicRows) -> Mechanism:
+        recipe = PriorUpdate(public=rows, by=levels, groups=groups)
+        recipe.levels(schema.domain)
+        return recipe
+
+    return replace(entry, with_public=with_public)
+
+
+def _aimed(entry: Registered, mechanism: object, workload: Workload) -> Mechanism:
+    """The mechanism with another workload."""
+    if not is_dataclass(mechanism) or isinstance(mechanism, type) or not hasattr(mechanism, "workload"):
+        raise OptionError("workload", f"{entry.name} aims at no workload; leave it out or take another mechanism")
+    return cast(Mechanism, replace(mechanism, workload=workload))
+
+
+@runtime_checkable
+class SaysWhatChoicesCost(Protocol):
+    """A mechanism that says what it spends on private choices."""
+
+    @property
+    def choice_share(self) -> Fraction:
+        """The part of the budget that private choices cost, at most."""
+
+
+def choice_share(mechanism: object) -> Fraction:
+    """The part of its budget that a mechanism spends on private choices; all of it where it does not say."""
+    return mechanism.choice_share if isinstance(mechanism, SaysWhatChoicesCost) else Fraction(1)

@@ -1,0 +1,1 @@
+"""DualQuery: the recipe, its game, and the search for records."""

@@ -1,0 +1,1 @@
+"""HDMM: the recipe, its strategies and its least squares."""

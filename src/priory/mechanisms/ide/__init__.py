@@ -1,0 +1,1 @@
+"""IDE: public data improved level by level, for groups within groups."""

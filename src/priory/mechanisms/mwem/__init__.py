@@ -1,0 +1,1 @@
+"""MWEM: the recipe and its two updates."""

@@ -1,0 +1,111 @@
+"""Multiplicative weights: the classical update of MWEM, on one table or on a table for each connected group."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from priory.domain import Clique, Domain
+from priory.errors import SizeError
+from priory.factor import Array, Factor
+from priory.mechanisms.mwem.weighted_table import WeightedTable
+from priory.model.bases import Mixture, Uniform
+from priory.model.model import Model
+from priory.privacy.measurement import Measurement
+from priory.queries.query import Query
+
+# Tables of up to this many cells: 32 MiB, and a twentieth of a second for each of the hundreds of steps.
+MOST_CELLS = 2**22
+
+
+@dataclass(frozen=True, kw_only=True)
+class MultiplicativeWeights:
+    """A(x) ← A(x)·exp(q(x)(m − q(A))/2n) on explicit tables.
+
+    Attributes:
+        is_factored: whether there is a table for each group of attributes that measurements connect, rather than one
+            over all attributes. Both give the same model.
+        sweeps: how often all measurements are gone through again after each new one.
+        is_average: whether the average of the rounds' models is handed out, as in the paper, rather than the last.
+        most_cells: how large the tables may be.
+    """
+
+    is_factored: bool = True
+    sweeps: int = 10
+    is_average: bool = False
+    most_cells: int = MOST_CELLS
+    name: ClassVar[str] = "mwem"
+
+    def allowed(self, domain: Domain, measured: Sequence[Clique], cliques: Sequence[Clique]) -> NDArray[np.bool_]:
+        sizes = [self._size(domain, [*measured, clique]) for clique in cliques]
+        if min(sizes) > self.most_cells:
+            raise SizeError(
+                f"multiplicative weights would need tables of {min(sizes):.3g} cells; the limit is "
+                f"{self.most_cells:.3g}; use tables for connected attributes only, fewer rounds, or a graphical model",
+                cells=min(sizes),
+                limit=self.most_cells,
+                cliques=list(cliques[:1]),
+            )
+        return np.array(sizes) <= self.most_cells
+
+    def model(self, domain: Domain, measurements: Sequence[Measurement], total: float, before: Model | None) -> Model:
+        model = Model(Uniform(domain), {}, total) if before is None else before
+        tables = self._tables(domain, [m.query.clique for m in measurements])
+        potentials = self._merged(model, tables)
+        for table in tables:
+            # Tables do not see each other's steps, so each takes its own in one go.
+            own = [m for m in measurements if m.query.clique and set(m.query.clique) <= set(table)]
+            turns = [*own[-1:], *own * self.sweeps] if measurements[-1] in own else own * self.sweeps
+            potentials[table] = _corrected(potentials[table], turns, total)
+        return Model(model.base, potentials, total)
+
+    def final(self, models: Sequence[Model]) -> Model:
+        if not self.is_average:
+            return models[-1]
+        return Model(Mixture([(1 / len(models), model) for model in models]), {}, models[-1].total)
+
+    def _tables(self, domain: Domain, cliques: Sequence[Clique]) -> list[Clique]:
+        return components(domain, cliques) if self.is_factored else [domain.attributes]
+
+    def _size(self, domain: Domain, cliques: Sequence[Clique]) -> int:
+        return sum(domain.size_of(table) for table in self._tables(domain, cliques))
+
+    def _merged(self, model: Model, tables: Sequence[Clique]) -> dict[Clique, Factor]:
+        """The model's potentials on `tables`, each of which holds whole ones of the former."""
+        domains = {table: model.domain.project(table) for table in tables}
+        potentials = {table: Factor(domain, np.zeros(domain.shape)) for table, domain in domains.items()}
+        for clique, factor in model.potentials.items():
+            table = next(table for table in tables if set(clique) <= set(table))
+            potentials[table] = _sum(potentials[table], factor)
+        return potentials
+
+
+def _corrected(potentials: Factor, turns: Sequence[Measurement], total: float) -> Factor:
+    """The potentials of a table after a multiplicative step for each of `turns`."""
+    table = WeightedTable.of(potentials)
+    moves: dict[int, tuple[Query, Array]] = {}
+    for m in turns:
+        query, moved = moves.get(id(m), (m.query, np.zeros(m.query.shape)))
+        moves[id(m)] = query, moved + table.step(m, total)
+    for query, moved in moves.values():
+        potentials = _sum(potentials, Factor(query.domain, query.adjoint(moved)))
+    return potentials
+
+
+def _sum(table: Factor, factor: Factor) -> Factor:
+    return Factor(table.domain, table.values + factor.expand(table.domain).values)
+
+
+def components(domain: Domain, cliques: Sequence[Clique]) -> list[Clique]:
+    """The groups of attributes that cliques connect, each in the domain's order.
+
+    >>> components(Domain.of({"a": 2, "b": 2, "c": 2, "d": 2}), [("a", "c"), ("d",), ("c", "b")])
+    [('a', 'b', 'c'), ('d',)]
+    """
+    groups: list[set[str]] = []
+    for clique in filter(None, cliques):
+        apart = [group for group in groups if group.isdisjoint(clique)]
+        groups = [*apart, set(clique).union(*(group for group in groups if not group.isdisjoint(clique)))]
+    return sorted((domain.clique(group) for group in groups), key=lambda group: domain.axis[group[0]])

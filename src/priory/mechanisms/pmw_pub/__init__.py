@@ -1,0 +1,1 @@
+"""PMW^Pub: the recipe and weights over public rows."""

@@ -1,0 +1,165 @@
+"""PMW^Pub: private multiplicative weights over the rows of public data; over the whole domain it is MWEM."""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from priory.domain import Domain
+from priory.errors import OptionError
+from priory.measure import measure
+from priory.mechanisms.pmw_pub.row_iterates import Iterates, Known
+from priory.mechanisms.pmw_pub.row_weights import RowWeights, cell_query, every_cell
+from priory.mechanisms.steps.public_rows import check_public_rows
+from priory.mechanisms.steps.total import counted, released_total
+from priory.model.bases import PublicRows
+from priory.model.model import Model
+from priory.privacy.budget import Budget
+from priory.privacy.choice import ChoiceKind, choice_within
+from priory.privacy.curator import Curator
+from priory.privacy.journal import Transcript
+from priory.privacy.measurement import Measurement
+from priory.privacy.scores import AbsoluteError, Pick
+from priory.queries.workload import Workload
+from priory.release import Release
+from priory.select.workloads import default_workload
+
+# Without a given number of rounds the first costs this part: what it shows decides how many more there are.
+PROBE_SHARE = 0.1
+MOST_ROUNDS = 300
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PMWPub:
+    """Choose the workload's worst cell, measure it, reweigh the rows; again [Liu et al. 2021, Algorithm 1].
+
+    Past measurements are used again in every round (their §5.3), each against the weights of the moment.
+
+    Attributes:
+        public: the rows to start from; without any, every cell of the domain alike, which is MWEM.
+        workload: marginals; see `default_workload` for the default.
+        rounds: T; by default from what the first round shows.
+        iterate: which weights are released.
+        shares: what a round spends on choosing and on measuring.
+        choice: how to choose; by default the exponential mechanism, or permute-and-flip where the budget is pure.
+        reuse: whether past measurements are used again.
+        sweeps: how often, in a round.
+        least: how many standard deviations of its noise a cell must be off for a step; 0 in the paper.
+        unsupported: whether cells that no row is in can be chosen, as in the paper: they cannot be improved.
+        seed: for the order of past measurements.
+    """
+
+    public: PublicRows | None = None
+    workload: Workload | None = None
+    rounds: int | None = None
+    iterate: Literal["last", "average"] = "last"
+    shares: tuple[int, int] = (1, 1)
+    choice: ChoiceKind | None = None
+    reuse: bool = True
+    sweeps: int = 1
+    least: float = 0.0
+    unsupported: bool = False
+    seed: int = 0
+
+    @property
+    def choice_share(self) -> Fraction:
+        """The part of the budget that private choices cost, at most."""
+        return Fraction(self.shares[0], sum(self.shares))
+
+    def run(self, curator: Curator, budget: Budget) -> Release:
+        """Spend at most `budget`: no more than the first round where that finds nothing to improve."""
+        weights = self.start(curator.domain)
+        curator.check(budget)
+        count = counted(curator, budget)
+        iterates = self.iterates(curator, count.rest, weights, count.total)
+        release = Release(curator.domain, (count.measurement, *iterates.measurements), curator.statement("pmw-pub"))
+        return self._modelled(release, iterates, count.total)
+
+    def recovered(self, release: Release, transcript: Transcript, budget: Budget) -> Release:
+        """The release of a run that ended early, with the weights after its last whole round."""
+        total = released_total(release.measurements)
+        weights = self.start(release.domain)
+        iterates = Iterates(weights, np.zeros(len(weights.logs)), {}, ())
+        batches = transcript.answers if transcript.public_total is not None else transcript.answers[1:]
+        for picked, answered in zip(transcript.picks, batches, strict=False):
+            iterates = self._moved(iterates, picked.picks[0], answered.measurements[0], total)
+        return self._modelled(release, iterates, total)
+
+    def _modelled(self, release: Release, iterates: Iterates, total: float) -> Release:
+        base = iterates.last.public_rows(release.domain, None if self.iterate == "last" else iterates.average)
+        return release.with_model(Model.of(base, {}, total))
+
+    def start(self, domain: Domain) -> RowWeights:
+        """The weights before the first round; validates all options before spending."""
+        if self.rounds is not None and not 0 <= self.rounds <= 10 * MOST_ROUNDS:
+            raise OptionError("rounds", f"from 0 to {10 * MOST_ROUNDS}; got {self.rounds}")
+        check_public_rows(self.public, domain)
+        workload = default_workload(domain) if self.workload is None else self.workload
+        queries = workload.checked(domain).queries
+        return RowWeights.of(queries, every_cell(domain, len(queries)) if self.public is None else self.public)
+
+    def iterates(self, curator: Curator, budget: Budget, weights: RowWeights, total: float) -> Iterates:
+        """The rounds themselves."""
+        iterates = Iterates(weights, np.zeros(len(weights.logs)), {}, ())
+        rounds, rest = self.rounds, budget
+        if rounds is None:
+            probe, rest = budget.split((PROBE_SHARE, 1 - PROBE_SHARE))
+            iterates = self._round(curator, probe, iterates, total)
+            rounds = self._informative(iterates, rest, total)
+        for share in rest.split([1] * rounds) if rounds else ():
+            iterates = self._round(curator, share, iterates, total)
+        return iterates
+
+    def _informative(self, iterates: Iterates, budget: Budget, total: float) -> int:
+        """How many rounds still choose better than chance, judged by the first one, without a look at the data.
+
+        A choice is better than chance where the scores' spread over their noise exceeds the logarithm of the number of
+        candidates; the spread is what the first round measured, less what its noise alone would show.
+        """
+        [known] = iterates.known.values()
+        before = float((iterates.sum[known.rows]).sum())
+        error = abs(known.share - before) - math.sqrt(known.variance)
+        candidates = int(iterates.last.supported.sum())
+        scale = float(choice_within(budget.split(self.shares)[0], Fraction(1), self.choice).scale)
+        spread = max(error, 0.0) * total / (scale * math.log(max(candidates, 2)))
+        return min(int(spread if budget.is_pure else spread**2), MOST_ROUNDS)
+
+    def _round(self, curator: Curator, share: Budget, iterates: Iterates, total: float) -> Iterates:
+        """One round: choose a cell, measure it, step towards it and towards the past ones that are as far off."""
+        choosing, measuring = share.split(self.shares)
+        queries = iterates.last.queries
+        answers = iterates.last.answers(total)
+        allowed = self._allowed(iterates)
+        [pick] = curator.choose(queries, answers, AbsoluteError(), choosing, allowed=allowed, kind=self.choice)
+        [measurement] = measure(curator, [cell_query(queries[pick.query], pick.cell or 0)], measuring)
+        return self._moved(iterates, pick, measurement, total)
+
+    def _moved(self, iterates: Iterates, pick: Pick, measurement: Measurement, total: float) -> Iterates:
+        """The weights after a cell was measured."""
+        measurements = (*iterates.measurements, measurement)
+        known = iterates.knowing(pick, measurement, total)
+        rng = np.random.default_rng((self.seed, len(measurements)))
+        return Iterates(
+            self._stepped(iterates.last, known, pick, rng), iterates.sum + iterates.last.weights, known, measurements
+        )
+
+    def _allowed(self, iterates: Iterates) -> NDArray[np.bool_]:
+        """Cells that some row is in and that were not measured yet."""
+        allowed = iterates.last.supported | self.unsupported
+        fresh = allowed.copy()
+        fresh[[iterates.last.starts[pick.query] + (pick.cell or 0) for pick in iterates.known]] = False
+        return fresh if fresh.any() else allowed
+
+    def _stepped(
+        self, weights: RowWeights, known: dict[Pick, Known], pick: Pick, rng: np.random.Generator
+    ) -> RowWeights:
+        bar = abs(known[pick].miss(weights)) / 2
+        past = [k for k in known.values() if abs(k.miss(weights)) >= bar] if self.reuse else [known[pick]]
+        past = [k for k in past if abs(k.miss(weights)) >= self.least * math.sqrt(k.variance)]
+        for _ in range(self.sweeps):
+            for i in rng.permutation(len(past)):
+                weights = weights.stepped(past[i].rows, past[i].miss(weights) / 2)
+        return weights

@@ -1,0 +1,1 @@
+"""Steps: what several recipes do alike."""

@@ -1,0 +1,54 @@
+"""Total: the number of rows a mechanism reckons with, public or paid for."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from priory.measure import measure
+from priory.privacy.budget import Budget
+from priory.privacy.curator import Curator
+from priory.privacy.measurement import Measurement
+from priory.queries.query import Query
+
+# The part of the budget that measures the number of rows where it is secret; whatever has an n in it uses this noisy n.
+SHARE = Fraction(1, 20)
+
+
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """A number of rows and what is left after it.
+
+    Attributes:
+        measurement: where the number comes from; without noise where it is public.
+        rest: what may still be spent.
+    """
+
+    measurement: Measurement
+    rest: Budget
+
+    @property
+    def total(self) -> float:
+        """The number of rows, at least 1."""
+        return max(1.0, float(self.measurement.values))
+
+
+def counted(curator: Curator, budget: Budget, share: Fraction = SHARE) -> Counted:
+    """The number of rows: as it is under replace-one with a row a person, else for `share` of the budget."""
+    for measurement in public_count(curator):
+        return Counted(measurement, budget.worth(budget.amount))
+    [measurement] = measure(curator, [Query.marginal(curator.domain, ())], budget.part(share))
+    return Counted(measurement, budget.part(1 - share))
+
+
+def public_count(curator: Curator) -> tuple[Measurement, ...]:
+    """The number of rows as a measurement without noise, where it is public."""
+    public = curator.public_total
+    everyone = Query.marginal(curator.domain, ())
+    return () if public is None else (Measurement.of(everyone, np.array(public), 0.0),)
+
+
+def released_total(measurements: Sequence[Measurement]) -> float:
+    """The number of rows that a release made with `counted` says there are, at least 1."""
+    return max(1.0, float(next(m.values for m in measurements if not m.query.clique)))

@@ -1,0 +1,58 @@
+"""Structural zeros: cells that no row can have, and bases without them."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from priory.domain import Clique, Domain
+from priory.errors import DataError, DomainError
+from priory.factor import Factor
+from priory.model.bases import Base
+from priory.model.model import Model
+from priory.model.tilted import merged
+
+Impossible = Sequence[tuple[Clique, NDArray[np.bool_]]]
+
+
+def without_zeros(base: Base, impossible: Impossible) -> Base:
+    """The base without structural zeros.
+
+    Args:
+        base: the base.
+        impossible: for each constrained clique, which of its cells no row can have.
+
+    Raises:
+        DataError: nothing would be left of it.
+    """
+    zeros = structural_zeros(base.domain, impossible)
+    if not zeros or rules_out(base, zeros):
+        return base
+    try:
+        return Model.of(base, zeros)
+    except DomainError:
+        raise DataError(
+            "every row that could be is ruled out by the schema's constraints; correct one of them"
+        ) from None
+
+
+def structural_zeros(domain: Domain, impossible: Impossible) -> dict[Clique, Factor]:
+    """Potentials of −∞ at structural zeros, and of 0 elsewhere."""
+    zeros: dict[Clique, Factor] = {}
+    for clique, mask in impossible:
+        if mask.any():
+            zeros = merged(zeros, {clique: Factor(domain.project(clique), np.where(mask, -np.inf, 0.0))})
+    return zeros
+
+
+def rules_out(base: Base, zeros: dict[Clique, Factor]) -> bool:
+    """Whether a base has these structural zeros already, in a layer of its own."""
+    while isinstance(base, Model):
+        if all(
+            clique in base.potentials
+            and (np.isneginf(base.potentials[clique].values) >= np.isneginf(zero.values)).all()
+            for clique, zero in zeros.items()
+        ):
+            return True
+        base = base.base
+    return False

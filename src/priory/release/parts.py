@@ -1,0 +1,125 @@
+"""Parts: what some releases hold beyond measurements and a statement, and the files that each part is stored in.
+
+Bytes are made when a release is saved and read when one is loaded, nowhere else.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
+
+from priory.errors import ReleaseError
+from priory.model.model import Model
+from priory.model.store import from_arrays, to_arrays
+from priory.privacy.scores import Pick
+from priory.release import archive, encoding
+
+
+@dataclass(frozen=True)
+class PublicCheck:
+    """What a look at the private table says of public rows.
+
+    Attributes:
+        error: the largest error over the workload that reweighing cannot repair, as a share of all rows.
+        stddev: of its noise.
+        kind: "exact", or "floor" for a bound from below that is usually close.
+    """
+
+    error: float
+    stddev: float
+    kind: Literal["exact", "floor"]
+
+    def __str__(self) -> str:
+        least = "at least " if self.kind == "floor" else ""
+        return f"error that reweighing public rows cannot repair: {least}{max(self.error, 0):.4f} ± {self.stddev:.4f}"
+
+
+@dataclass(frozen=True)
+class Round:
+    """A round of DualQuery's game: queries were sampled, and a record was found that avoids them.
+
+    Attributes:
+        picks: the sampled queries, by their number in the workload; a complement counts the rows its query does not.
+        row: the record, one code for each attribute.
+        sharpness: the picks were drawn with chances ∝ exp(sharpness·payoff); 0 where all were alike.
+    """
+
+    picks: tuple[Pick, ...]
+    row: tuple[int, ...]
+    sharpness: float
+
+
+@dataclass(frozen=True)
+class StoredPart:
+    """How a part of a release is stored.
+
+    Attributes:
+        field: the field of `Release` that holds it; None or nothing in it where a release has no such part.
+        encode: the part as the files of its section.
+        decode: the part again; raises `ReleaseError`, `KeyError`, `TypeError` or `ValueError` on damaged files.
+    """
+
+    field: str
+    encode: Callable[[Any], archive.Files]
+    decode: Callable[[archive.Files], Any]
+
+
+def _encode_model(model: Model) -> archive.Files:
+    """A model with the public rows that it starts from."""
+    meta, arrays = to_arrays(model, embed_public_rows=True)
+    names = {name: f"{number}.npy" for number, name in enumerate(arrays)}
+    files = {names[name]: archive.array_bytes(encoding.plain(array)) for name, array in arrays.items()}
+    described = {"model": meta, "arrays": names, "steps": encoding.encode_steps(model.diagnostics)}
+    return {"model.json": archive.json_bytes(described), **files}
+
+
+def _decode_model(files: archive.Files) -> Model:
+    try:
+        described = json.loads(files["model.json"])
+        arrays = {name: archive.array_of(files[file]) for name, file in described["arrays"].items()}
+        diagnostics = encoding.decode_steps(described.get("steps"))
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
+        raise ReleaseError("the stored model is damaged: its files do not fit together") from None
+    model = from_arrays(described["model"], arrays)
+    if not isinstance(model, Model):
+        raise ReleaseError("the stored model is damaged: it is only the base of one")
+    return replace(model, diagnostics=diagnostics)
+
+
+def _encode_check(check: PublicCheck) -> archive.Files:
+    return {"public_check.json": archive.json_bytes(asdict(check))}
+
+
+def _decode_check(files: archive.Files) -> PublicCheck:
+    return PublicCheck(**json.loads(files["public_check.json"]))
+
+
+def _encode_rounds(rounds: Sequence[Round]) -> archive.Files:
+    described = [
+        {
+            "picks": [[pick.query, pick.cell, int(pick.is_complement)] for pick in played.picks],
+            "row": list(played.row),
+            "sharpness": played.sharpness,
+        }
+        for played in rounds
+    ]
+    return {"rounds.json": archive.json_bytes(described)}
+
+
+def _decode_rounds(files: archive.Files) -> tuple[Round, ...]:
+    return tuple(
+        Round(
+            tuple(Pick(query, cell, is_complement=bool(flag)) for query, cell, flag in played["picks"]),
+            tuple(played["row"]),
+            played["sharpness"],
+        )
+        for played in json.loads(files["rounds.json"])
+    )
+
+
+# The optional sections of a file that this version reads, by name.
+PARTS: dict[str, StoredPart] = {
+    "model": StoredPart("estimate", _encode_model, _decode_model),
+    "public_check": StoredPart("public_check", _encode_check, _decode_check),
+    "dualquery": StoredPart("rounds", _encode_rounds, _decode_rounds),
+}

@@ -1,0 +1,76 @@
+"""Candidates: the marginals that an adaptive mechanism may measure, what each matters, which still fit the model."""
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from priory.domain import Clique, Domain
+from priory.errors import OptionError
+from priory.model.engine.plan import Plan, plan
+from priory.privacy.budget import Budget
+from priory.queries.query import Query
+from priory.queries.workload import Workload
+from priory.select.noise_size import expected_noise
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Every marginal of the workload's marginals.
+
+    Attributes:
+        cliques: what could be measured.
+        weights: how much of the workload each is about: Σ weight(W)·|r ∩ W| over its cliques W [AIM].
+    """
+
+    cliques: tuple[Clique, ...]
+    weights: tuple[float, ...]
+
+    @classmethod
+    def of(cls, workload: Workload, most_cells: int) -> "Candidates":
+        """Those with at most `most_cells`, and every single attribute, which is no candidate only where it is larger.
+
+        Raises:
+            OptionError: the workload asks for something else than marginals, or nothing of it is small enough.
+        """
+        if not all(query.is_marginal for query in workload):
+            raise OptionError("workload", "this mechanism aims at marginals; give a workload of marginals")
+        importance: dict[str, float] = {}
+        for query, weight in zip(workload.queries, workload.weights, strict=True):
+            for name in query.clique:
+                importance[name] = importance.get(name, 0.0) + weight
+        sizes = {name: size for query in workload for name, size in zip(query.clique, query.domain.shape, strict=True)}
+        closure = dict.fromkeys(
+            clique
+            for query in workload
+            for k in range(1, len(query.clique) + 1)
+            for clique in itertools.combinations(query.clique, k)
+        )
+        domain = Domain.of(sizes)
+        cliques = tuple(clique for clique in closure if domain.size_of(clique) <= most_cells or len(clique) == 1)
+        # |r ∩ W| counts the attributes of r that W has, so the sum over W is one over the attributes of r.
+        return cls(cliques, tuple(sum(importance[name] for name in clique) for clique in cliques))
+
+    def above_the_noise(
+        self, measured: Plan, most_cells: float, share: Budget, total: float
+    ) -> tuple[list[Query], tuple[float, ...], tuple[float, ...]]:
+        """The queries worth asking, with their weights and the L1 norm of the noise that `share` buys for each.
+
+        With them the model has at most `most_cells`, or no more than without them. No marginal is farther off than
+        2·`total`: one whose noise is more is left out, which is known before anyone looks. The least noisy one stays.
+        """
+        limit = max(most_cells, measured.size_in_cells)
+        # All marginals of two cells or more have the same noise in each.
+        widest = Query.marginal(measured.domain, max(measured.domain, key=lambda name: measured.domain[name]))
+        noise_a_cell = expected_noise(widest, share) / widest.rows
+        noise = [noise_a_cell * measured.domain.size_of(clique) for clique in self.cliques]
+        quiet = max(2 * total, min(noise))
+        asked = [
+            i for i, clique in enumerate(self.cliques) if noise[i] <= quiet and measured.size_with(clique) <= limit
+        ]
+        queries = [Query.marginal(measured.domain, self.cliques[i]) for i in asked]
+        return queries, tuple(self.weights[i] for i in asked), tuple(noise[i] for i in asked)
+
+
+def structure(domain: Domain, cliques: Sequence[Clique]) -> Plan:
+    """The plan of what was measured, however large."""
+    return plan(domain, dict.fromkeys(cliques), memory_in_bytes=2**62)

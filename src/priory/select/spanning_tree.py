@@ -1,0 +1,49 @@
+"""Spanning tree: pairs of attributes that join all of them, chosen privately, one at a time."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from priory.domain import Clique
+from priory.model.model import Model
+from priory.privacy.budget import Budget
+from priory.privacy.curator import Curator
+from priory.privacy.scores import L1Error
+from priory.queries.query import Query
+
+
+def spanning_tree(curator: Curator, queries: Sequence[Query], model: Model, budget: Budget) -> list[Query]:
+    """Pairs that join all attributes, each on which the model errs most among those that join separate trees.
+
+    Args:
+        curator: who looks and is paid.
+        queries: the candidate pairs; where they do not join all attributes, a forest is chosen.
+        model: whose answers the truth is compared with.
+        budget: what all choices together may cost.
+    """
+    pairs = [query.clique for query in queries]
+    answers = model.answers(queries)
+    tree_of = {name: name for pair in pairs for name in pair}
+    chosen: list[Query] = []
+    for share in budget.split([1] * (_forest_size(pairs) or 1)):
+        joins = np.array([tree_of[a] != tree_of[b] for a, b in pairs])
+        [pick] = curator.choose(queries, answers, L1Error(), share, allowed=joins)
+        chosen.append(queries[pick.query])
+        tree_of = _joined(tree_of, pairs[pick.query])
+    return chosen
+
+
+def _forest_size(pairs: Sequence[Clique]) -> int:
+    """How many edges a forest over these pairs has."""
+    tree_of = {name: name for pair in pairs for name in pair}
+    edges = 0
+    for pair in pairs:
+        edges += tree_of[pair[0]] != tree_of[pair[1]]
+        tree_of = _joined(tree_of, pair)
+    return edges
+
+
+def _joined(tree_of: dict[str, str], pair: Clique) -> dict[str, str]:
+    """The tree of each attribute after the trees of a pair became one."""
+    first, second = (tree_of[name] for name in pair)
+    return {name: first if tree == second else tree for name, tree in tree_of.items()}
