@@ -1,9 +1,9 @@
 """Risk: the error of a fit, estimated without knowing the truth.
 
 With z a fresh standard normal vector, y + γσz and y − σz/γ are independent if the noise is Gaussian (fission
-[Leiner et al. 2023]), so a fit to the first can be checked on the second. Taking from that check what does not depend
-on the fit, and using the fit F(y) as a control variate, leaves Stein's estimate of Σ((F(y) − truth)/σ)² with its
-divergence taken along one random direction:
+[Leiner, Duan, Wasserman & Ramdas 2025]), so a fit to the first can be checked on the second. Taking from that check
+what does not depend on the fit, and using the fit F(y) as a control variate, leaves Stein's estimate of
+Σ((F(y) − truth)/σ)² with its divergence taken along one random direction:
 
     Σ ((y − F(y))/σ)² − 1 + (2/γ) z·(F(y + γσz) − F(y))/σ.
 

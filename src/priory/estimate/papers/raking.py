@@ -1,4 +1,4 @@
-"""Raking: iterative proportional fitting from a prior, one marginal's log ratio at a time [IDE, Tao et al. 2020]."""
+"""Raking: iterative proportional fitting from a prior, one marginal's log ratio at a time [IDE]."""
 
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -81,7 +81,7 @@ class Epochs:
 
 @dataclass(frozen=True, kw_only=True)
 class Raking(Solver):
-    """Algorithm 1 of IDE, in random order once per epoch, on the potentials of any base [Tao et al. 2020].
+    """Algorithm 1 of IDE, in random order once per epoch, for any base [Tao, Bater & Machanavajjhala 2021].
 
     Queries need rows with disjoint supports: products of identities, sets, ranges, points, totals and recodings. Noise
     is not weighed: every marginal is met in full.
