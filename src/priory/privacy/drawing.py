@@ -56,12 +56,12 @@ def check_floats() -> None:
 
 
 def laplace(scale: Fraction, size: int, bits: Bits = os.urandom) -> Integers:
-    """Draws with P(k) ∝ exp(−|k|/scale): a sign and a geometric magnitude, without −0 [Canonne, Kamath & Steinke 2020]."""
+    """Draws with P(k) ∝ exp(−|k|/scale): signed geometric numbers without −0 [Canonne, Kamath & Steinke 2020]."""
     return _in_pieces(size, lambda count: _accepted(count, lambda n: _signed_geometric(scale, n, bits)))
 
 
 def gaussian(scale: Fraction, size: int, bits: Bits = os.urandom) -> Integers:
-    """Draws with P(k) ∝ exp(−k²/(2·scale²)), by rejection from Laplace draws [Canonne, Kamath & Steinke 2020, Algorithm 3]."""
+    """Draws with P(k) ∝ exp(−k²/(2·scale²)), by rejection from Laplace draws [Canonne, Kamath & Steinke 2020]."""
     return _in_pieces(size, lambda count: _accepted(count, lambda n: _gaussian_proposals(scale, n, bits)))
 
 
