@@ -16,7 +16,7 @@ from priory.release import Release
 
 # The paper answers its workload by least squares, which is no model of the table: a release is asked other things too,
 # and answers them by a graphical model of the same noisy answers.
-NAME = "hdmm, modelled by a graphical model"
+NAME = "hdmm, noisy answers for a graphical model"
 
 Kind = Literal["best", "union", "equal", "marginals"]
 
