@@ -66,6 +66,25 @@ def posterior(measurements: Iterable[Measurement], base: Base, total: float, rec
     return replace(model, diagnostics=_diagnostics(chosen, evidence))
 
 
+def weighed(measurements: Iterable[Measurement], base: Base, total: float, sizes: Sequence[float]) -> Model:
+    """The most likely model at the prior sample size of least estimated error among `sizes`, which fall."""
+    setting = _setting(measurements, base, total)
+    evidence = setting.evidence
+    coupling = _coupling(setting, evidence.values + SPLIT * evidence.stddevs * setting.signs)
+    start = best = last = coupling.start()
+    import time
+    t = time.process_time()
+    for size in sizes:
+        last = _fitted(coupling, start, last, size / total)
+        print(f"  m={size:.0f} error {last.error:.0f} df {last.degrees_of_freedom:.0f} calls {last.calls} cpu {time.process_time() - t:.1f}")
+        if last.error < best.error:
+            best = last
+        elif last.error > best.error + 0.02 * abs(start.error - best.error):
+            break
+    model = Model.of(base, coupling.problem.loss.layout.unpack(best.fit.theta), total)
+    return replace(model, diagnostics=_diagnostics(best, evidence))
+
+
 def _diagnostics(chosen: CoupledState, evidence: Evidence) -> Diagnostics:
     """How the model was found, by which its intervals can be drawn."""
     temperature = chosen.fit.temperature

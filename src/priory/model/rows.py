@@ -2,14 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from priory.domain import Clique, Domain
 from priory.factor import Array
 from priory.model.engine.layout import Layout
-from priory.model.membership import Membership
+from priory.model.row_sums import SparseSums, compiled_sums
 from priory.model.sampling import Chance, Codes, drawn_alike
 from priory.model.softmax import softmax
 from priory.model.tilted import Potentials, Tilted, row_cells
@@ -26,28 +25,19 @@ class RowsOracle:
     def __init__(self, layout: Layout, codes: Codes, log_shares: Array) -> None:
         self.layout = layout
         self._log_shares = log_shares
-        self._cells = [row_cells(codes, layout.domain, clique) for clique in layout.cliques]
-        self._spans = list(zip(layout.offsets, layout.offsets[1:], strict=False))
+        self._sums = compiled_sums(layout, codes) or SparseSums(layout, codes)
 
     def __call__(self, theta: Array, out: Array | None = None) -> tuple[float, Array]:
         log_z, shares = self.shares(theta)
-        sums = self._members.sums(shares)
+        sums = self._sums.over_cells(shares)
         if out is None:
             return log_z, sums
         out[...] = sums
         return log_z, out
 
-    @cached_property
-    def _members(self) -> Membership:
-        sizes = (stop - start for start, stop in self._spans)
-        return Membership.of(zip(self._cells, sizes, strict=True), len(self._log_shares))
-
     def shares(self, theta: Array) -> tuple[float, Array]:
         """log Z and each row's share of the tilted mass."""
-        logs = self._log_shares.copy()
-        for cells, (start, stop) in zip(self._cells, self._spans, strict=True):
-            logs += theta[start:stop].take(cells)
-        return softmax(logs)
+        return softmax(self._log_shares + self._sums.over_cliques(theta))
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,7 +20,7 @@ _Row = NDArray[np.int64]
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def _compiled(function: F, *signature: str, **options: bool) -> F:
+def compiled(function: F, *signature: str, **options: bool) -> F:
     """The function as machine code, from numba's cache where it has one; the function itself without numba."""
     try:
         import numba
@@ -180,9 +180,9 @@ def _read(tape: NDArray[np.int64], buffer: Array, scales: Array) -> None:
             _over_axes(row, buffer)
 
 
-_normalise, _clear = _compiled(_normalise), _compiled(_clear)
-_fuse_by_columns, _fuse_by_rows = _compiled(_fuse_by_columns), _compiled(_fuse_by_rows)
-_fuse, _multiply, _add = _compiled(_fuse), _compiled(_multiply), _compiled(_add)
-_innermost = _compiled(_innermost)
-_over_axes = _compiled(_over_axes)
-read = _compiled(_read, _SIGNATURE, nogil=True)
+_normalise, _clear = compiled(_normalise), compiled(_clear)
+_fuse_by_columns, _fuse_by_rows = compiled(_fuse_by_columns), compiled(_fuse_by_rows)
+_fuse, _multiply, _add = compiled(_fuse), compiled(_multiply), compiled(_add)
+_innermost = compiled(_innermost)
+_over_axes = compiled(_over_axes)
+read = compiled(_read, _SIGNATURE, nogil=True)
