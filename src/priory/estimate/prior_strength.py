@@ -84,17 +84,11 @@ def _diagnostics(chosen: CoupledState, evidence: Evidence) -> Diagnostics:
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Rows that are a sample, what was measured, and how many records there are.
+    """Rows that are a sample, what was measured, and how many records there are."""
 
-    Attributes:
-        base: the sample.
-        measurements: what was measured of the records.
-        total: how many there are.
-    """
-
-    base: PublicRows
-    measurements: Sequence[Measurement]
-    total: float
+    base: PublicRows  # the sample
+    measurements: Sequence[Measurement]  # what was measured of the records
+    total: float  # how many there are
 
     def model(self, records: float) -> Model:
         """The most likely model at this prior sample size; the base itself where it is infinite."""

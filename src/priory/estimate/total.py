@@ -16,17 +16,11 @@ _EXACT = 1e-8
 
 @dataclass(frozen=True, eq=False)
 class TotalEstimate:
-    """The total: a linear function of the answers, weights · y and at least 1, or a number that was given.
+    """The total: a linear function of the answers, weights · y and at least 1, or a number that was given."""
 
-    Attributes:
-        weights: one for each answer; none where the total was given.
-        stddev: the standard deviation of the estimate; 0 where the total was given.
-        given: the total that was given.
-    """
-
-    weights: Array
-    stddev: float = 0.0
-    given: float = np.nan
+    weights: Array  # one for each answer; none where the total was given
+    stddev: float = 0.0  # the standard deviation of the estimate; 0 where the total was given
+    given: float = np.nan  # the total that was given
 
     @classmethod
     def known(cls, total: float) -> "TotalEstimate":

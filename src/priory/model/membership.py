@@ -17,12 +17,9 @@ class Membership:
     """A sparse matrix with a line for each cell of each table, one table after the other, and ones for the rows in it.
 
     Sums go over the rows of each cell, which is twice as fast as over the cells of each row.
-
-    Attributes:
-        matrix: that matrix, of SciPy.
     """
 
-    matrix: Any
+    matrix: Any  # that matrix, of SciPy
 
     @classmethod
     def of(cls, tables: Iterable[tuple[Places, int]], rows: int) -> "Membership":

@@ -23,15 +23,10 @@ _RECORDS_A_GROUP = 200
 
 @dataclass(frozen=True, eq=False)
 class Chance:
-    """Where chance comes from, and how records are divided among cells.
+    """Where chance comes from, and how records are divided among cells."""
 
-    Attributes:
-        rng: the generator.
-        method: "rounding" or "independent".
-    """
-
-    rng: np.random.Generator
-    method: Method
+    rng: np.random.Generator  # the generator
+    method: Method  # "rounding" or "independent"
 
     @classmethod
     def of(cls, seed: int | np.random.Generator | None, method: Method) -> "Chance":
@@ -130,15 +125,10 @@ def _tallied(groups: Ints, size: int) -> tuple[Ints, Ints]:
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """Rows that are filled column by column.
+    """Rows that are filled column by column."""
 
-    Attributes:
-        shape: how many values each attribute can take.
-        codes: the rows.
-    """
-
-    shape: tuple[int, ...]
-    codes: Codes
+    shape: tuple[int, ...]  # how many values each attribute can take
+    codes: Codes  # the rows
 
     @classmethod
     def empty(cls, n: int, shape: tuple[int, ...]) -> "Columns":

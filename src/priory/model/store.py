@@ -87,17 +87,11 @@ def from_arrays(
 
 @dataclass(frozen=True, eq=False)
 class _Reader:
-    """Reads models and bases.
+    """Reads models and bases."""
 
-    Attributes:
-        arrays: the arrays of all of them.
-        known: public rows that were supplied, by fingerprint.
-        prefix: what the names of the arrays of the present one begin with.
-    """
-
-    arrays: Mapping[str, NDArray[Any]]
-    known: Mapping[str, PublicRows]
-    prefix: str = ""
+    arrays: Mapping[str, NDArray[Any]]  # the arrays of all of them
+    known: Mapping[str, PublicRows]  # public rows that were supplied, by fingerprint
+    prefix: str = ""  # what the names of the arrays of the present one begin with
 
     def read(self, meta: Mapping[str, Any]) -> Base:
         kinds = {

@@ -14,17 +14,11 @@ from priory.report.places import Places
 
 @dataclass(frozen=True, eq=False)
 class Associations:
-    """Cramér's V of every pair.
+    """Cramér's V of every pair."""
 
-    Attributes:
-        names: the attributes.
-        strengths: V of each pair, from 0 to 1; the diagonal is 1.
-        left_out: how many attributes were not compared.
-    """
-
-    names: tuple[str, ...]
-    strengths: Array
-    left_out: int = 0
+    names: tuple[str, ...]  # the attributes
+    strengths: Array  # V of each pair, from 0 to 1; the diagonal is 1
+    left_out: int = 0  # how many attributes were not compared
 
     def strongest(self, most: int, least: float = 0.0) -> list[tuple[str, str]]:
         """The pairs with the largest V, none below `least`."""

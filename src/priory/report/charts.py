@@ -48,15 +48,10 @@ Row = Mapping[str, object]
 
 @dataclass(frozen=True)
 class Picture:
-    """A chart as markup.
+    """A chart as markup."""
 
-    Attributes:
-        svg: the picture.
-        words: what it shows, for those who cannot see it.
-    """
-
-    svg: Html
-    words: str
+    svg: Html  # the picture
+    words: str  # what it shows, for those who cannot see it
 
 
 def column_chart(answer: Answer, *, truth: Array | None = None) -> Any:  # noqa: ANN401 - altair is untyped here

@@ -28,31 +28,18 @@ MOST_COMPARED = 60
 
 @dataclass(frozen=True, eq=False)
 class Contents:
-    """What a report shows.
+    """What a report shows."""
 
-    Attributes:
-        statement: what is promised.
-        explanation: what that means for one person.
-        total: how many records the model stands for.
-        columns: the groups of each attribute with their intervals.
-        associations: how strongly pairs go together.
-        pairs: the strongest of them.
-        cliques: which attributes were measured, or modelled, together.
-        items: what the budget was spent on.
-        measurements: how many there are.
-        diagnostics: how the model was found, where that is known.
-    """
-
-    statement: Statement
-    explanation: Explanation
-    total: float
-    columns: tuple[Answer, ...]
-    associations: Associations
-    pairs: tuple[Answer, ...]
-    cliques: tuple[Clique, ...]
-    items: tuple[Item, ...]
-    measurements: int
-    diagnostics: Diagnostics | None
+    statement: Statement  # what is promised
+    explanation: Explanation  # what that means for one person
+    total: float  # how many records the model stands for
+    columns: tuple[Answer, ...]  # the groups of each attribute with their intervals
+    associations: Associations  # how strongly pairs go together
+    pairs: tuple[Answer, ...]  # the strongest of them
+    cliques: tuple[Clique, ...]  # which attributes were measured, or modelled, together
+    items: tuple[Item, ...]  # what the budget was spent on
+    measurements: int  # how many there are
+    diagnostics: Diagnostics | None  # how the model was found, where that is known
 
     @classmethod
     def of(cls, release: Release) -> "Contents":

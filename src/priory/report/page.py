@@ -13,40 +13,24 @@ STYLE = Path(__file__).with_name("style.css")
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a page with a heading.
+    """A part of a page with a heading."""
 
-    Attributes:
-        anchor: its name in links; letters of ours, never of the data.
-        title: its heading.
-        body: what follows.
-        entries: anchors and titles inside it that the table of contents lists, too.
-    """
-
-    anchor: str
-    title: str
-    body: Html
-    entries: tuple[tuple[str, str], ...] = ()
+    anchor: str  # its name in links; letters of ours, never of the data
+    title: str  # its heading
+    body: Html  # what follows
+    entries: tuple[tuple[str, str], ...] = ()  # anchors and titles inside it that the table of contents lists, too
 
 
 @dataclass(frozen=True)
 class Page:
-    """A whole page.
+    """A whole page."""
 
-    Attributes:
-        title: what it is about.
-        kicker: a line above the title.
-        lead: what stands before the sections.
-        sections: the sections.
-        footer: what stands at the end.
-        stamp: a warning on top and at every section, if there is one.
-    """
-
-    title: str
-    kicker: str
-    lead: Html
-    sections: tuple[Section, ...]
-    footer: Html
-    stamp: str | None = None
+    title: str  # what it is about
+    kicker: str  # a line above the title
+    lead: Html  # what stands before the sections
+    sections: tuple[Section, ...]  # the sections
+    footer: Html  # what stands at the end
+    stamp: str | None = None  # a warning on top and at every section, if there is one
 
     def __str__(self) -> str:
         head = joined(

@@ -16,19 +16,12 @@ ORDERED = frozenset({"ordinal", "integer", "real", "date", "datetime"})
 
 @dataclass(frozen=True, eq=False)
 class Attribute:
-    """An attribute as people know it.
+    """An attribute as people know it."""
 
-    Attributes:
-        name: its name.
-        kind: the schema's word for it.
-        labels: one for each code.
-        null: the code of missing cells, if there is one.
-    """
-
-    name: str
-    kind: str
-    labels: tuple[str, ...]
-    null: int | None
+    name: str  # its name
+    kind: str  # the schema's word for it
+    labels: tuple[str, ...]  # one for each code
+    null: int | None  # the code of missing cells, if there is one
 
     @classmethod
     def of(cls, column: ModelledColumn) -> "Attribute":
@@ -48,21 +41,13 @@ class Attribute:
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """Groups of an attribute's codes, in the order in which they are shown.
+    """Groups of an attribute's codes, in the order in which they are shown."""
 
-    Attributes:
-        attribute: whose codes.
-        labels: one for each group.
-        targets: for each code, its group.
-        rest: the group of all codes too rare to be shown by themselves, if there is one.
-        null: the group of missing cells, if there is one.
-    """
-
-    attribute: Attribute
-    labels: tuple[str, ...]
-    targets: NDArray[np.int64]
-    rest: int | None = None
-    null: int | None = None
+    attribute: Attribute  # whose codes
+    labels: tuple[str, ...]  # one for each group
+    targets: NDArray[np.int64]  # for each code, its group
+    rest: int | None = None  # the group of all codes too rare to be shown by themselves, if there is one
+    null: int | None = None  # the group of missing cells, if there is one
 
     @classmethod
     def of(cls, attribute: Attribute, counts: Array, most: int) -> "Places":

@@ -31,17 +31,11 @@ MOST_PAIRS, MOST_CELLS = 300, 1_000_000
 
 @dataclass(frozen=True, eq=False)
 class Compared:
-    """A marginal beside the truth.
+    """A marginal beside the truth."""
 
-    Attributes:
-        answer: its groups with their intervals.
-        truth: the true counts of the groups.
-        distance: the total variation distance of the whole marginal; NaN where a side is empty.
-    """
-
-    answer: Answer
-    truth: Array
-    distance: float
+    answer: Answer  # its groups with their intervals
+    truth: Array  # the true counts of the groups
+    distance: float  # the total variation distance of the whole marginal; NaN where a side is empty
 
     @property
     def covered(self) -> tuple[int, int]:
@@ -54,19 +48,12 @@ class Compared:
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """A release beside the truth.
+    """A release beside the truth."""
 
-    Attributes:
-        estimated: the number of records in the model.
-        counted: the number of records that count.
-        columns: every column.
-        pairs: the total variation distance of pairs, the farthest first.
-    """
-
-    estimated: float
-    counted: int
-    columns: tuple[Compared, ...]
-    pairs: tuple[tuple[Clique, float], ...]
+    estimated: float  # the number of records in the model
+    counted: int  # the number of records that count
+    columns: tuple[Compared, ...]  # every column
+    pairs: tuple[tuple[Clique, float], ...]  # the total variation distance of pairs, the farthest first
 
 
 def compared(release: Release, source: Source) -> Comparison:

@@ -12,22 +12,14 @@ from priory.factor import Array
 
 @dataclass(frozen=True, eq=False)
 class Averages:
-    """What `DualAveraging` carries between steps.
+    """What `DualAveraging` carries between steps."""
 
-    Attributes:
-        gradient: ḡ, the weighted average of gradients.
-        mirror: ν, the marginals at the potentials −t(t+1)/(4KN)·ḡ.
-        lipschitz: K.
-        start: how many steps had been taken when K was last changed.
-        lowest: the lowest loss since then.
-        marks: that loss at every hundredth step since then; the ripples of acceleration are shorter.
-    """
-
-    gradient: Array
-    mirror: Array
-    lipschitz: float
-    start: int = 0
-    lowest: float = np.inf
+    gradient: Array  # ḡ, the weighted average of gradients
+    mirror: Array  # ν, the marginals at the potentials −t(t+1)/(4KN)·ḡ
+    lipschitz: float  # K
+    start: int = 0  # how many steps had been taken when K was last changed
+    lowest: float = np.inf  # the lowest loss since then
+    # That loss at every hundredth step since then; the ripples of acceleration are shorter.
     marks: tuple[float, ...] = ()
 
 

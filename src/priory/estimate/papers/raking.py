@@ -68,15 +68,10 @@ def _water_filled(values: Array, model: Array, total: float) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Epochs:
-    """What `Raking` carries between steps.
+    """What `Raking` carries between steps."""
 
-    Attributes:
-        change: the largest change of a marginal in the last epoch, as a share.
-        missed: for each query, the share of its answers that no record of the base could receive.
-    """
-
-    change: float
-    missed: tuple[float, ...]
+    change: float  # the largest change of a marginal in the last epoch, as a share
+    missed: tuple[float, ...]  # for each query, the share of its answers that no record of the base could receive
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,17 +17,11 @@ _EMPTY = -60.0
 
 @dataclass(frozen=True, eq=False)
 class Recovered:
-    """Potentials and how well they do.
+    """Potentials and how well they do."""
 
-    Attributes:
-        theta: the potentials.
-        residual: the largest difference between their marginals and the wanted ones, as a share of the total.
-        calls: how many times the oracle was called.
-    """
-
-    theta: Array
-    residual: float
-    calls: int
+    theta: Array  # the potentials
+    residual: float  # the largest difference between their marginals and the wanted ones, as a share of the total
+    calls: int  # how many times the oracle was called
 
 
 def recovered(problem: Problem, marginals: Array) -> Recovered:

@@ -19,15 +19,10 @@ NODES, GAP = 2000, 0.01
 
 @dataclass(frozen=True)
 class Reward:
-    """A query with one answer, of zeros and ones.
-
-    Attributes:
-        query: the query.
-        reward: what a record gets for satisfying it; negative for one to be avoided.
-    """
+    """A query with one answer, of zeros and ones."""
 
     query: Query
-    reward: float
+    reward: float  # what a record gets for satisfying it; negative for one to be avoided
 
 
 def best_record(
@@ -52,17 +47,12 @@ def best_record(
 
 @dataclass(frozen=True, eq=False)
 class _Classes:
-    """The values of an attribute, in classes by the rewards they satisfy.
+    """The values of an attribute, in classes by the rewards they satisfy."""
 
-    Attributes:
-        of_value: the class of each value.
-        patterns: for each class (rows) whether it satisfies each query that reads the attribute (columns).
-        column: the column of each such query, by its number in the list of rewards.
-    """
-
-    of_value: NDArray[np.int64]
+    of_value: NDArray[np.int64]  # the class of each value
+    # For each class (rows) whether it satisfies each query that reads the attribute (columns).
     patterns: NDArray[np.bool_]
-    column: dict[int, int]
+    column: dict[int, int]  # the column of each such query, by its number in the list of rewards
 
     @classmethod
     def of(cls, name: str, size: int, rewards: Sequence[Reward]) -> "_Classes":

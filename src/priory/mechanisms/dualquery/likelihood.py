@@ -84,21 +84,13 @@ def most_likely(loss: SampleLoss, *, tolerance: float, steps: int = 100) -> Mode
 
 @dataclass(frozen=True, eq=False)
 class _State:
-    """Where the search stands.
+    """Where the search stands."""
 
-    Attributes:
-        alpha: one multiplier for each answer of the workload.
-        marginals: those of the model, as counts.
-        counts: the model's answers.
-        near: the loss there.
-        calls: how many times the oracle was called.
-    """
-
-    alpha: Array
-    marginals: Array
-    counts: Array
-    near: Near
-    calls: int
+    alpha: Array  # one multiplier for each answer of the workload
+    marginals: Array  # those of the model, as counts
+    counts: Array  # the model's answers
+    near: Near  # the loss there
+    calls: int  # how many times the oracle was called
 
     def parabola(self) -> tuple[Array, Array]:
         """Answers and standard deviations that would give the loss the same slope and no less curvature."""
@@ -111,17 +103,11 @@ class _State:
 
 @dataclass(frozen=True, eq=False)
 class _Search:
-    """What stays the same in a search.
-
-    Attributes:
-        loss: the loss.
-        evidence: the workload's queries, laid out; its answers are replaced in every step.
-        oracle: the marginals of the workload's cliques.
-    """
+    """What stays the same in a search."""
 
     loss: SampleLoss
-    evidence: Evidence
-    oracle: Oracle
+    evidence: Evidence  # the workload's queries, laid out; its answers are replaced in every step
+    oracle: Oracle  # the marginals of the workload's cliques
 
     @classmethod
     def of(cls, loss: SampleLoss) -> "_Search":

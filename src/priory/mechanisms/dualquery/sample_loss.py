@@ -28,18 +28,12 @@ class SampleLoss:
 
     From one round to the next u falls by h·c, and rises by h·n where the new record satisfies q: so e^u is multiplied,
     and exponentials are only taken once for a stretch of rounds.
-
-    Attributes:
-        domain: the attributes.
-        workload: the queries.
-        game: the rounds.
-        total: n.
     """
 
-    domain: Domain
-    workload: Workload
-    game: Sequence[Round]
-    total: float
+    domain: Domain  # the attributes
+    workload: Workload  # the queries
+    game: Sequence[Round]  # the rounds
+    total: float  # n
 
     def __call__(self, marginals: Mapping[Clique, Factor]) -> tuple[float, dict[Clique, Array]]:
         """The loss and its gradient on each clique of the workload."""
@@ -129,35 +123,22 @@ class SampleLoss:
 
 @dataclass(frozen=True, eq=False)
 class Near:
-    """A function of many numbers near a point.
+    """A function of many numbers near a point."""
 
-    Attributes:
-        value: its value.
-        slope: its gradient.
-        curvature: a diagonal that its second derivatives are nowhere above.
-    """
-
-    value: float
-    slope: Array
-    curvature: Array
+    value: float  # its value
+    slope: Array  # its gradient
+    curvature: Array  # a diagonal that its second derivatives are nowhere above
 
 
 @dataclass(frozen=True, eq=False)
 class _Stretch:
-    """Some rounds of one sharpness.
+    """Some rounds of one sharpness."""
 
-    Attributes:
-        first: how many rounds were before the first of them.
-        sharpness: h.
-        played: for the first, the sum of all answers over the records before it.
-        samples: how many queries each sampled.
-        hits: for each, the places of the queries that the record before it satisfies.
-    """
-
-    first: int
-    sharpness: float
-    played: NDArray[np.int32]
-    samples: list[int] = field(default_factory=list)
+    first: int  # how many rounds were before the first of them
+    sharpness: float  # h
+    played: NDArray[np.int32]  # for the first, the sum of all answers over the records before it
+    samples: list[int] = field(default_factory=list)  # how many queries each sampled
+    # For each, the places of the queries that the record before it satisfies.
     hits: list[NDArray[np.int64]] = field(default_factory=list)
 
     def continues(self, sharpness: float, total: float) -> bool:

@@ -32,17 +32,12 @@ SEED = 0
 
 @dataclass(frozen=True)
 class Strategy:
-    """What to ask, and at which shares of the budget.
+    """What to ask, and at which shares of the budget."""
 
-    Attributes:
-        queries: what is asked.
-        shares: parts of the budget, which add up to 1.
-        error: the forecast Σ of weighted variances over the workload's answers, for noise of variance 1/budget² on
-            answers that one row moves by 1 in L1 (pure), or of variance 1/budget in L2 (zCDP).
-    """
-
-    queries: tuple[Query, ...]
-    shares: tuple[float, ...]
+    queries: tuple[Query, ...]  # what is asked
+    shares: tuple[float, ...]  # parts of the budget, which add up to 1
+    # The forecast Σ of weighted variances over the workload's answers, for noise of variance 1/budget² on answers that
+    # one row moves by 1 in L1 (pure), or of variance 1/budget in L2 (zCDP).
     error: float
 
 

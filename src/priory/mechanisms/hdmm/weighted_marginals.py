@@ -55,18 +55,12 @@ class Spectrum:
 
     There is one for each set S of attributes, of dimension Π_{i∈S}(n_i − 1). On it a marginal of C ⊇ S has an
     eigenvalue of MᵀM proportional to 1/Π_{i∈C} n_i, and any other 0. So the error is Σ_S dim_S·w_S/a_S.
-
-    Attributes:
-        domain: the attributes that the workload reads.
-        cliques: the marginals that may be asked: the downward closure of the workload.
-        asked: the workload's weight of each.
-        power: a share s of the budget gives a precision of s^power.
     """
 
-    domain: Domain
-    cliques: tuple[Clique, ...]
-    asked: Array
-    power: int
+    domain: Domain  # the attributes that the workload reads
+    cliques: tuple[Clique, ...]  # the marginals that may be asked: the downward closure of the workload
+    asked: Array  # the workload's weight of each
+    power: int  # a share s of the budget gives a precision of s^power
 
     @classmethod
     def of(cls, workload: Workload, *, power: int) -> "Spectrum":

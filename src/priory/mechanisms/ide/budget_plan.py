@@ -30,32 +30,21 @@ LEAST = 1e-9
 
 @dataclass(frozen=True)
 class CandidateMarginals:
-    """Marginals that could be measured in every group of a level.
+    """Marginals that could be measured in every group of a level."""
 
-    Attributes:
-        cliques: which.
-        remaining: the part of the distance that stays where they are known exactly.
-    """
-
-    cliques: tuple[Clique, ...]
-    remaining: float
+    cliques: tuple[Clique, ...]  # which
+    remaining: float  # the part of the distance that stays where they are known exactly
 
 
 @dataclass(frozen=True)
 class BudgetPlan:
-    """What each level measures and may spend.
+    """What each level measures and may spend."""
 
-    Attributes:
-        counting: for counts of the groups of the last level, or for the number of rows alone.
-        counts_groups: which of the two.
-        workloads: the marginals of each level, none where measuring them is not expected to help.
-        shares: what those may spend.
-    """
-
-    counting: Budget
-    counts_groups: bool
+    counting: Budget  # for counts of the groups of the last level, or for the number of rows alone
+    counts_groups: bool  # which of the two
+    # The marginals of each level, none where measuring them is not expected to help.
     workloads: tuple[tuple[Clique, ...], ...]
-    shares: tuple[Budget | None, ...]
+    shares: tuple[Budget | None, ...]  # what those may spend
 
 
 @dataclass(frozen=True)

@@ -24,19 +24,12 @@ MOST_HERDED = 1 << 17
 
 @dataclass(frozen=True, eq=False)
 class Level:
-    """One level of the hierarchy.
+    """One level of the hierarchy."""
 
-    Attributes:
-        attributes: what makes its groups, those of the levels above first.
-        workload: the marginals that are measured in each group.
-        prior_of: for each group, its place among the groups above.
-        groups: the codes of its groups.
-    """
-
-    attributes: Clique
-    workload: tuple[Clique, ...]
-    prior_of: tuple[int, ...]
-    groups: tuple[Group, ...]
+    attributes: Clique  # what makes its groups, those of the levels above first
+    workload: tuple[Clique, ...]  # the marginals that are measured in each group
+    prior_of: tuple[int, ...]  # for each group, its place among the groups above
+    groups: tuple[Group, ...]  # the codes of its groups
 
     def counts(self, measurement: Measurement) -> Array:
         """The noisy number of rows of each group."""

@@ -19,17 +19,11 @@ _FAR = 300.0
 
 @dataclass(eq=False)
 class WeightedTable:
-    """Weights over the cells of a table; the only thing here that changes.
+    """Weights over the cells of a table; the only thing here that changes."""
 
-    Attributes:
-        domain: the table's attributes.
-        weights: one for each cell.
-        mass: their sum, kept up to date from the cells that change.
-    """
-
-    domain: Domain
-    weights: Array
-    mass: float
+    domain: Domain  # the table's attributes
+    weights: Array  # one for each cell
+    mass: float  # their sum, kept up to date from the cells that change
     _reads: dict[int, "_Read"] = field(default_factory=dict)
 
     @classmethod
@@ -80,17 +74,11 @@ class WeightedTable:
 
 @dataclass(frozen=True, eq=False)
 class _Read:
-    """The cells that a query of one answer reads.
+    """The cells that a query of one answer reads."""
 
-    Attributes:
-        block: the slices of the table that hold them.
-        entries: the query's entries there, to be repeated over the other attributes.
-        largest: the largest of them.
-    """
-
-    block: tuple[slice, ...]
-    entries: Array
-    largest: float
+    block: tuple[slice, ...]  # the slices of the table that hold them
+    entries: Array  # the query's entries there, to be repeated over the other attributes
+    largest: float  # the largest of them
 
     @classmethod
     def of(cls, domain: Domain, query: Query) -> "_Read":

@@ -12,17 +12,11 @@ from priory.privacy.scores import Pick
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """A cell that was measured.
+    """A cell that was measured."""
 
-    Attributes:
-        rows: which rows are in it.
-        share: its part of the total, as measured; the mean where it was measured more than once.
-        variance: of that.
-    """
-
-    rows: Places
-    share: float
-    variance: float
+    rows: Places  # which rows are in it
+    share: float  # its part of the total, as measured; the mean where it was measured more than once
+    variance: float  # of that
 
     def and_again(self, share: float, variance: float) -> "Known":
         """With another measurement of the same cell, both weighted by their precision."""
@@ -39,19 +33,12 @@ class Known:
 
 @dataclass(frozen=True, eq=False)
 class Iterates:
-    """Where the rounds have come to; all of it is private.
+    """Where the rounds have come to; all of it is private."""
 
-    Attributes:
-        last: the weights after the last round.
-        sum: the sum of the weights before each round.
-        known: what was measured, by query and cell.
-        measurements: the noisy answers, one a round.
-    """
-
-    last: RowWeights
-    sum: Array
-    known: dict[Pick, Known]
-    measurements: tuple[Measurement, ...]
+    last: RowWeights  # the weights after the last round
+    sum: Array  # the sum of the weights before each round
+    known: dict[Pick, Known]  # what was measured, by query and cell
+    measurements: tuple[Measurement, ...]  # the noisy answers, one a round
 
     @property
     def average(self) -> Array:

@@ -23,23 +23,14 @@ MOST_CODES = 2**28
 
 @dataclass(frozen=True, eq=False)
 class RowWeights:
-    """Weights of rows that add up to 1.
+    """Weights of rows that add up to 1."""
 
-    Attributes:
-        queries: the workload's marginals.
-        domain: the attributes of the rows.
-        codes: the rows.
-        members: the rows in each cell of each query, one query after the other.
-        starts: where each query's cells begin among those of all.
-        logs: the logarithm of each row's weight.
-    """
-
-    queries: tuple[Query, ...]
-    domain: Domain
-    codes: Codes
-    members: Membership
-    starts: Places
-    logs: Array
+    queries: tuple[Query, ...]  # the workload's marginals
+    domain: Domain  # the attributes of the rows
+    codes: Codes  # the rows
+    members: Membership  # the rows in each cell of each query, one query after the other
+    starts: Places  # where each query's cells begin among those of all
+    logs: Array  # the logarithm of each row's weight
 
     @classmethod
     def of(cls, queries: Sequence[Query], rows: PublicRows) -> "RowWeights":

@@ -31,17 +31,11 @@ def refitted(release: Release, public: PublicRows | None) -> Release:
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """The state of a run that estimates after each measurement.
+    """The state of a run that estimates after each measurement."""
 
-    Attributes:
-        base: what the model starts from.
-        measurements: what was answered so far.
-        model: the estimate from them.
-    """
-
-    base: Base
-    measurements: tuple[Measurement, ...]
-    model: Model
+    base: Base  # what the model starts from
+    measurements: tuple[Measurement, ...]  # what was answered so far
+    model: Model  # the estimate from them
 
     @classmethod
     def start(cls, curator: Curator, base: Base) -> "Fitted":

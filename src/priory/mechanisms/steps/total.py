@@ -18,15 +18,10 @@ SHARE = Fraction(1, 20)
 
 @dataclass(frozen=True, eq=False)
 class Counted:
-    """A number of rows and what is left after it.
+    """A number of rows and what is left after it."""
 
-    Attributes:
-        measurement: where the number comes from; without noise where it is public.
-        rest: what may still be spent.
-    """
-
-    measurement: Measurement
-    rest: Budget
+    measurement: Measurement  # where the number comes from; without noise where it is public
+    rest: Budget  # what may still be spent
 
     @property
     def total(self) -> float:

@@ -30,17 +30,11 @@ _SAFE, _EMPTY, _LOST = range(3)
 
 @dataclass(frozen=True, eq=False)
 class Calibrated:
-    """A buffer after the way there and back: every bag's marginal as a product of tables.
+    """A buffer after the way there and back: every bag's marginal as a product of tables."""
 
-    Attributes:
-        program: which tables lie where.
-        buffer: the cells, read-only by agreement.
-        log_z: the logarithm of the sum over all cells, each cell of the full table having mass 1 / |X|.
-    """
-
-    program: Program
-    buffer: Array
-    log_z: float
+    program: Program  # which tables lie where
+    buffer: Array  # the cells, read-only by agreement
+    log_z: float  # the logarithm of the sum over all cells, each cell of the full table having mass 1 / |X|
 
     def table(self, start: int, shape: Sequence[int], strides: Sequence[int]) -> Array:
         """A table of the buffer as an array."""

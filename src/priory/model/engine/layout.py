@@ -17,15 +17,10 @@ Values = Factor | ArrayLike
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the table of each clique lies in one long vector: one after the other, each in C order.
+    """Where the table of each clique lies in one long vector: one after the other, each in C order."""
 
-    Attributes:
-        domain: all attributes.
-        cliques: the cliques, with their axes in the order given.
-    """
-
-    domain: Domain
-    cliques: tuple[Clique, ...]
+    domain: Domain  # all attributes
+    cliques: tuple[Clique, ...]  # the cliques, with their axes in the order given
 
     @classmethod
     def of(cls, domain: Domain, cliques: Iterable[str | Iterable[str]]) -> "Layout":
