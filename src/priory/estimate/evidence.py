@@ -23,20 +23,13 @@ class Evidence:
     """Answers y to queries Q on the marginals μ of a layout, with the standard deviation of each answer's noise.
 
     No entry of Q is above 1: rows of other sizes are divided by their largest entry, with their answers and noise.
-
-    Attributes:
-        layout: the cliques that are read and where their marginals lie.
-        queries: what was asked, in order.
-        values: y, one query after the other.
-        stddevs: the standard deviation of the noise on each answer.
-        kinds: the family of each query's noise, "gaussian" where it is not known.
     """
 
-    layout: Layout
-    queries: tuple[Query, ...]
-    values: Array
-    stddevs: Array
-    kinds: tuple[str, ...]
+    layout: Layout  # the cliques that are read and where their marginals lie
+    queries: tuple[Query, ...]  # what was asked, in order
+    values: Array  # y, one query after the other
+    stddevs: Array  # the standard deviation of the noise on each answer
+    kinds: tuple[str, ...]  # the family of each query's noise, "gaussian" where it is not known
 
     @classmethod
     def of(cls, domain: Domain, measurements: Iterable[Measurement], extra: Sequence[Clique] = ()) -> "Evidence":
@@ -160,19 +153,13 @@ class Evidence:
 
 @dataclass(frozen=True, eq=False)
 class Implied:
-    """The one-way marginals that measured marginals imply, each the best average of what they say.
+    """The one-way marginals that measured marginals imply, each the best average of what they say."""
 
-    Attributes:
-        evidence: those marginals, with the noise that is left in them.
-        shares: for each of them, the measured queries it is averaged from, with the axis that remains and the weight.
-        spans: where each measured query's answers lie.
-        shapes: the shape of each measured query's answers.
-    """
-
-    evidence: Evidence
+    evidence: Evidence  # those marginals, with the noise that is left in them
+    # For each of them, the measured queries it is averaged from, with the axis that remains and the weight.
     shares: tuple[tuple[tuple[int, int, float], ...], ...]
-    spans: tuple[slice, ...]
-    shapes: tuple[tuple[int, ...], ...]
+    spans: tuple[slice, ...]  # where each measured query's answers lie
+    shapes: tuple[tuple[int, ...], ...]  # the shape of each measured query's answers
 
     @classmethod
     def of(cls, evidence: Evidence) -> "Implied | None":

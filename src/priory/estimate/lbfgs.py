@@ -23,17 +23,11 @@ Objective = Callable[[Array], tuple[float, Array]]
 
 @dataclass(frozen=True, eq=False)
 class Minimum:
-    """Where the search ended.
+    """Where the search ended."""
 
-    Attributes:
-        x: the point.
-        steepness: the squared norm of the gradient there, without what pushes against the box.
-        calls: how often the objective was called.
-    """
-
-    x: Array
-    steepness: float
-    calls: int
+    x: Array  # the point
+    steepness: float  # the squared norm of the gradient there, without what pushes against the box
+    calls: int  # how often the objective was called
 
 
 def minimised(

@@ -44,13 +44,9 @@ class Loss(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class _OfEvidence(ABC):
-    """A loss of (Qμ − y)/σ.
+    """A loss of (Qμ − y)/σ."""
 
-    Attributes:
-        evidence: Q, y and σ.
-    """
-
-    evidence: Evidence
+    evidence: Evidence  # Q, y and σ
 
     @property
     def layout(self) -> Layout:
@@ -93,18 +89,13 @@ class L1(_OfEvidence):
 
 @dataclass(frozen=True, eq=False)
 class CustomLoss:
-    """Any convex loss, given as a function of the marginals [Private-PGM, McKenna et al. 2019, Appendix C].
+    """Any convex loss, given as a function of the marginals [Private-PGM, McKenna et al. 2019, Appendix C]."""
 
-    Attributes:
-        layout: the cliques whose marginals it reads.
-        function: marginals, as counts, to (value, gradient on each clique).
-        is_smooth: whether it has a gradient everywhere.
-        lipschitz: how fast its gradient changes, which the accelerated solver needs; ∞ where it is not known.
-    """
-
-    layout: Layout
+    layout: Layout  # the cliques whose marginals it reads
+    # Marginals, as counts, to (value, gradient on each clique).
     function: Callable[[Mapping[Clique, Factor]], tuple[float, Gradients]]
-    is_smooth: bool = True
+    is_smooth: bool = True  # whether it has a gradient everywhere
+    # How fast its gradient changes, which the accelerated solver needs; ∞ where it is not known.
     lipschitz: float = np.inf
     evidence: ClassVar[None] = None
 

@@ -22,17 +22,11 @@ _STRIDE = 1e-4
 
 @dataclass(frozen=True, eq=False)
 class Tangent:
-    """A direction in which a fit moves.
+    """A direction in which a fit moves."""
 
-    Attributes:
-        alpha: the change of the multipliers.
-        marginals: the change of the marginals, as counts.
-        calls: how many calls of the oracle it took.
-    """
-
-    alpha: Array
-    marginals: Array
-    calls: int
+    alpha: Array  # the change of the multipliers
+    marginals: Array  # the change of the marginals, as counts
+    calls: int  # how many calls of the oracle it took
 
 
 def marginals_along(problem: Problem, alpha: Array, marginals: Array, direction: Array) -> Array:

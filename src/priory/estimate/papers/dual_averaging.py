@@ -30,16 +30,12 @@ class DualAveraging(Solver):
     The averages μ it returns are not the marginals of its own potentials; `finish` recovers those from μ. K starts
     below the safe sum over queries; when the loss rises to twice its lowest value, which is more than the ripples of
     acceleration, K is doubled and the averages start again.
-
-    Attributes:
-        iterations: how many steps it may take.
-        tolerance: the relative fall of the loss below which it has converged.
-        optimism: what share of the safe K to begin with; a warm start takes the one that the earlier estimate ended at.
     """
 
     traits = Traits(losses=frozenset({"l2", "custom"}))
-    iterations: int = 5000
-    tolerance: float = 1e-6
+    iterations: int = 5000  # how many steps it may take
+    tolerance: float = 1e-6  # the relative fall of the loss below which it has converged
+    # What share of the safe K to begin with; a warm start takes the one that the earlier estimate ended at.
     optimism: float = 0.1
 
     def init(self, problem: Problem, start: Start = BASE) -> State:

@@ -28,15 +28,11 @@ class MultiplicativeSweeps(Solver):
     """Multiplicative weights, one query after the other [Private-PGM, McKenna et al. 2019, Eq. 2; MWEM].
 
     A step is one sweep over the queries.
-
-    Attributes:
-        iterations: how many sweeps it may make.
-        tolerance: the relative fall of the loss below which it has converged.
     """
 
     traits = Traits(losses=frozenset({"l2", "l1"}), reaches_least_loss=False)
-    iterations: int = 100
-    tolerance: float = 1e-6
+    iterations: int = 100  # how many sweeps it may make
+    tolerance: float = 1e-6  # the relative fall of the loss below which it has converged
 
     def init(self, problem: Problem, start: Start = BASE) -> State:
         _ = problem.evidence
