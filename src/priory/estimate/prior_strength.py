@@ -46,14 +46,7 @@ STOP = "posterior"
 
 
 def posterior(measurements: Iterable[Measurement], base: Base, total: float, records: float) -> Model:
-    """The most likely model of `total` records, where the base is a sample of `records`.
-
-    Args:
-        measurements: what was measured, with its noise.
-        base: the sample.
-        total: how many records there are.
-        records: the prior sample size, at most; it is lowered where the measurements say so.
-    """
+    """The most likely model of `total` records; the base is a sample of `records`, or of fewer where answers say so."""
     setting = _setting(measurements, base, total)
     evidence = setting.evidence
     if not evidence.size:

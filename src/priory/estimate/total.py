@@ -41,10 +41,7 @@ def total_of(evidence: Evidence) -> TotalEstimate:
     """The least-variance unbiased total, from every query whose row space holds the ones vector.
 
     Each such query gives vᵀy with Qᵀv = 1 and variance Σ v²σ²; they are weighted by the inverse of that
-    [Private-PGM, McKenna et al. 2019, Appendix E.1].
-
-    Raises:
-        OptionError: no measurement determines the total.
+    [Private-PGM, McKenna et al. 2019, Appendix E.1]. An `OptionError` where no measurement determines it.
     """
     weights = np.zeros(evidence.size)
     precision = 0.0
@@ -79,11 +76,7 @@ def _part_solution(part: Part, size: int) -> Array | None:
 
 
 def checked_total(total: float | None) -> float | None:
-    """Check a total given by the caller.
-
-    Raises:
-        OptionError: it is not a finite number above 0.
-    """
+    """A total given by the caller; an `OptionError` unless it is a finite number above 0."""
     if total is not None and not (isinstance(total, int | float | np.number) and 0 < total < np.inf):
         raise OptionError("total", f"the number of records is finite and above 0; got {total!r}")
     return None if total is None else float(total)

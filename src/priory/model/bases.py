@@ -136,11 +136,7 @@ _cached_contraction = lru_cache(maxsize=8)(_new_contraction)
 
 
 class Shifted:
-    """The oracle of a base that has potentials of its own.
-
-    Attributes:
-        layout: the cliques asked for and where they lie.
-    """
+    """The oracle of a base that has potentials of its own."""
 
     def __init__(self, base: Base, cliques: tuple[Clique, ...], own: Potentials, log_z: float) -> None:
         self.layout = Layout.of(base.domain, cliques)
@@ -220,11 +216,7 @@ def _shares(factor: Factor) -> Array:
 
 
 def shares_of(weights: ArrayLike, what: str) -> Array:
-    """Check weights, and divide them by their sum.
-
-    Raises:
-        DomainError: they are not all finite and at least 0 with a positive sum.
-    """
+    """Weights divided by their sum; a `DomainError` unless all are finite and at least 0, with a positive sum."""
     array = np.asarray(weights, dtype=np.float64)
     if not np.isfinite(array).all() or (array < 0).any() or not array.sum() > 0:
         raise DomainError(f"{what} needs finite numbers, none negative, with a positive sum")
@@ -272,11 +264,7 @@ class PublicRows(Base):
 
 
 def checked_codes(codes: ArrayLike, domain: Domain) -> NDArray[np.int32]:
-    """Check that `codes` are whole numbers within the domain, one column an attribute.
-
-    Raises:
-        DomainError: they are not.
-    """
+    """Codes as 32-bit numbers; a `DomainError` unless they are within the domain, one column an attribute."""
     array = np.asarray(codes)
     if array.ndim != 2 or array.shape[1] != len(domain):
         raise DomainError(f"codes need one column for each of {len(domain)} attributes; got shape {array.shape}")

@@ -16,11 +16,7 @@ from priory.queries.query import Query
 
 
 class MixedOracle:
-    """Z = Σ w_k Z_k and μ = Σ w_k Z_k μ_k / Z.
-
-    Attributes:
-        layout: the cliques and where they lie.
-    """
+    """Z = Σ w_k Z_k and μ = Σ w_k Z_k μ_k / Z."""
 
     def __init__(self, layout: Layout, weights: Sequence[float], oracles: Sequence[Oracle]) -> None:
         self.layout = layout

@@ -17,11 +17,7 @@ from priory.queries.query import Query
 
 
 class RowsOracle:
-    """Potentials in, log Z and marginals of weighted rows out.
-
-    Attributes:
-        layout: the cliques and where they lie.
-    """
+    """Potentials in, log Z and marginals of weighted rows out."""
 
     def __init__(self, layout: Layout, codes: Codes, log_shares: Array) -> None:
         self.layout = layout

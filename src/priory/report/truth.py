@@ -57,11 +57,7 @@ class Comparison:
 
 
 def compared(release: Release, source: Source) -> Comparison:
-    """Count the private rows, without paying, and put the release beside them.
-
-    Raises:
-        DomainError: the table's attributes are not the release's.
-    """
+    """Count the private rows, without paying, and put the release beside them."""
     if source.domain != release.domain:
         raise DomainError("the table's attributes are not the release's")
     model = release.model

@@ -12,13 +12,8 @@ from priory.factor import Array
 def exponents(measured: ArrayLike, answers: ArrayLike, total: float, largest_entry: float = 1.0) -> Array:
     """What each query is multiplied by in the exponent of p ← p·exp(Qᵀe): e = (m − Qp)/2n [Hardt et al. 2012].
 
-    The step is proven for entries up to 1, so it is that of the query divided by its largest entry.
-
-    Args:
-        measured: m, the noisy answers.
-        answers: Qp, those of the model, in the same units.
-        total: n, how many records both stand for.
-        largest_entry: the largest absolute entry of the query.
+    The step is proven for entries up to 1, so it is that of the query divided by its largest entry. m are the noisy
+    answers, Qp those of the model in the same units, n is how many records both stand for.
     """
     return np.subtract(measured, answers, dtype=np.float64) / (2 * total * largest_entry**2)
 

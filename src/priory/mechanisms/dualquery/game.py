@@ -22,11 +22,7 @@ def records_model(release: Release) -> Model:
 
 
 def rounds_of(release: Release) -> tuple[Round, ...]:
-    """The game that a release holds.
-
-    Raises:
-        ReleaseError: it holds none.
-    """
+    """The game that a release holds; a `ReleaseError` where it holds none."""
     if not release.rounds:
         raise ReleaseError("the release was not made by DualQuery")
     return release.rounds

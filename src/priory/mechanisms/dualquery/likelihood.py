@@ -46,16 +46,12 @@ def sampled_model(workload: Workload, release: Release, *, tolerance: float = 3e
 
 
 def most_likely(loss: SampleLoss, *, tolerance: float, steps: int = 100) -> Model:
-    """The model of least loss, and in its diagnostics the way there.
+    """The model of least loss, and in its diagnostics the path to it.
 
     Near the answers at hand the loss is below a parabola, the one that noisy answers would give: those at hand less
     slope/curvature, with standard deviations of 1/√curvature. So a step is one of `Dual` on such answers, as cold as
-    the loss allows. The first is on the answers of DualQuery's own records.
-
-    Args:
-        loss: how unlikely the samples are.
-        tolerance: the relative fall of the loss in each of three steps below which it has converged.
-        steps: how many steps it may take.
+    the loss allows. The first is on the answers of DualQuery's own records. It has converged when the loss fell by less
+    than `tolerance` of itself in each of three steps.
     """
     search = _Search.of(loss)
     state = search.near_the_records()

@@ -19,11 +19,7 @@ LEAST_SHARE = 1e-4
 
 
 def marginals_strategy(workload: Workload, *, is_pure: bool) -> Strategy:
-    """Weighted marginals for a workload of marginals, answered by least squares on all of them [HDMM, OPT_M].
-
-    Raises:
-        OptionError: a query of the workload is not a marginal.
-    """
+    """Weighted marginals for a workload of marginals, answered by least squares on all of them [HDMM, OPT_M]."""
     from scipy.optimize import minimize
 
     if not all(query.is_marginal for query in workload):

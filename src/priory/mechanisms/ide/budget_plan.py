@@ -69,15 +69,7 @@ def budget_plan(
     choices: Sequence[Sequence[CandidateMarginals | None]],
     total: float,
 ) -> BudgetPlan:
-    """Share out a budget.
-
-    Args:
-        budget: all there is.
-        domain: the attributes.
-        levels: the hierarchy.
-        choices: for each level, workloads to choose from, with None where it may be left out.
-        total: about how many rows there are.
-    """
+    """Share a budget out among levels: `choices` are the workloads of each, with None where it may be left out."""
     last = levels[-1]
     counting = _Part(_noise(budget, Query.marginal(domain, last.attributes), last, total), COUNTS_APART)
     whole = _Part(expected_noise(Query.marginal(domain, ()), budget) / total, WHOLE_APART)

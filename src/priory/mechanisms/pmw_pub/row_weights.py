@@ -34,12 +34,7 @@ class RowWeights:
 
     @classmethod
     def of(cls, queries: Sequence[Query], rows: PublicRows) -> "RowWeights":
-        """The weights that `rows` have.
-
-        Raises:
-            OptionError: a query is not a marginal.
-            SizeError: there are too many rows for so many queries.
-        """
+        """The weights that `rows` have."""
         if not all(query.is_marginal for query in queries):
             raise OptionError("workload", "multiplicative weights over rows needs marginals")
         for query in queries:
@@ -92,11 +87,7 @@ class RowWeights:
 
 
 def every_cell(domain: Domain, queries: int) -> PublicRows:
-    """All cells of the domain alike, as rows.
-
-    Raises:
-        SizeError: there are too many.
-    """
+    """All cells of the domain alike, as rows."""
     _check_size(domain.size, queries)
     return PublicRows(np.indices(domain.shape).reshape(len(domain), -1).T, domain)
 

@@ -18,12 +18,7 @@ from priory.release.estimated import estimated
 
 
 def refitted(release: Release, public: PublicRows | None) -> Release:
-    """The release with the estimate that `Fitted` makes of its measurements, made anew.
-
-    Args:
-        release: the measurements, as many as there are.
-        public: the rows that the run started from, if any.
-    """
+    """The release with the estimate that `Fitted` makes of its measurements from these public rows, made anew."""
     impossible = () if release.schema is None else release.schema.impossible()
     base = without_zeros(starting_base(release.domain, public), impossible)
     return release.with_model(estimated(release.measurements, base))

@@ -49,11 +49,7 @@ class Layout:
         return self.offsets[-1]
 
     def pack(self, values: Mapping[Any, Values] | Sequence[Values]) -> Array:
-        """The tables as one vector; a mapping needs every clique, a sequence is in the order of the cliques.
-
-        Raises:
-            DomainError: a table is missing or has the wrong shape.
-        """
+        """The tables, one for each clique, as one vector; a sequence of them is in the order of the cliques."""
         tables = [values[clique] for clique in self._known(values)] if isinstance(values, Mapping) else values
         if len(tables) != len(self.cliques):
             raise DomainError(f"{len(tables)} tables were given for {len(self.cliques)} cliques")
@@ -81,11 +77,7 @@ class Layout:
 
 
 def potentials_of(domain: Domain, potentials: Mapping[Any, Values]) -> dict[Clique, Factor]:
-    """Check potentials: cliques of the domain, tables of the right shape, numbers or −∞.
-
-    Raises:
-        DomainError: one of them is not so.
-    """
+    """Potentials by clique; a `DomainError` unless all fit the domain and hold numbers or −∞."""
     checked: dict[Clique, Factor] = {}
     for key, table in potentials.items():
         clique = domain.checked(key)

@@ -147,11 +147,7 @@ class Plan:
         return html_facts("Plan", facts)
 
     def check(self, memory_in_bytes: int) -> "Plan":
-        """Return the plan, or refuse it before anything is allocated.
-
-        Raises:
-            SizeError: it needs more than `memory_in_bytes`; the message names the cliques to blame.
-        """
+        """The plan, or before anything is allocated a `SizeError` that names the cliques to blame."""
         if self.memory_in_bytes <= memory_in_bytes:
             return self
         blamed = self._blamed()

@@ -48,13 +48,10 @@ class Split:
 def best_split(
     members: Sequence[int], sizes: Sequence[int], factors: Sequence[frozenset[int]], separator: frozenset[int]
 ) -> Split | None:
-    """The cheapest cut of a bag, or None where one table is cheaper.
+    """The cheapest cut of a bag with these members, or None where one table is cheaper.
 
-    Args:
-        members: the bag's attributes.
-        sizes: how many values each member takes.
-        factors: the attributes of each factor multiplied into the bag.
-        separator: the attributes that must survive.
+    `sizes` are how many values each member takes, `factors` the attributes of each factor multiplied into the bag,
+    `separator` those that must survive.
     """
     if not _SMALLEST <= math.prod(sizes) <= _LARGEST or any(len(factor) == len(members) for factor in factors):
         return None
