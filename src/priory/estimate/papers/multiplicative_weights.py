@@ -1,6 +1,7 @@
 """Multiplicative weights: the update of MWEM, as one formula and as a solver."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,6 +17,15 @@ def exponents(measured: ArrayLike, answers: ArrayLike, total: float, largest_ent
     answers, Qp those of the model in the same units, n is how many records both stand for.
     """
     return np.subtract(measured, answers, dtype=np.float64) / (2 * total * largest_entry**2)
+
+
+def stepped(logs: Array, exponent: Array | float, where: Any = ...) -> Array:  # noqa: ANN401  what NumPy indexes with
+    """log(p·exp(e)/Σ p·exp(e)) from log p, where e is 0 outside of `where`; a step of any length."""
+    logs = logs.copy()
+    logs[where] += exponent
+    top = logs.max()
+    logs -= top + np.log(np.exp(logs - top).sum())
+    return logs
 
 
 @dataclass(frozen=True, kw_only=True)

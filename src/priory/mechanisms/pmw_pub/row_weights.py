@@ -1,8 +1,7 @@
 """Row weights: a distribution over fixed rows, and the rows that are in each cell of each workload query."""
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +16,7 @@ from priory.model.tilted import row_cells
 from priory.queries.parts import Point
 from priory.queries.query import Query
 
-# 3 GiB: a place and a 1 for each row in each query.
+# 3 GiB: an index and a 1 for each row in each query.
 MOST_CODES = 2**28
 
 
@@ -64,8 +63,8 @@ class RowWeights:
     def answers(self, total: float = 1.0) -> list[Array]:
         """What part of `total` is in each cell of each query, in the shape of its table."""
         shares = self.members.sums(total * self.weights)
-        places = zip(self.queries, self.starts, self.starts[1:], strict=False)
-        return [shares[begin:end].reshape(query.shape) for query, begin, end in places]
+        spans = zip(self.queries, self.starts, self.starts[1:], strict=False)
+        return [shares[begin:end].reshape(query.shape) for query, begin, end in spans]
 
     def rows_in(self, query: int, cell: int) -> Places:
         """Which rows are in a cell."""
@@ -74,12 +73,6 @@ class RowWeights:
     def share(self, rows: Places) -> float:
         """The weight of some rows together."""
         return float(np.exp(self.logs[rows]).sum())
-
-    def stepped(self, rows: Places, step: float) -> "RowWeights":
-        """The weights of `rows` times e^step, all divided by their new sum. Steps are small: nothing overflows."""
-        logs = self.logs.copy()
-        logs[rows] += step
-        return replace(self, logs=logs - math.log(float(np.exp(logs).sum())))
 
     def public_rows(self, domain: Domain, weights: Array | None = None) -> PublicRows:
         """The rows as a base, with these weights or others."""
