@@ -16,9 +16,7 @@ from priory.estimate.papers.mirror_descent import MirrorDescent
 from priory.factor import Array, Factor
 from priory.mechanisms.dualquery.data_player import Reward, best_record
 from priory.mechanisms.dualquery.dualquery import DualQuery
-from priory.mechanisms.dualquery.game import answers, records_model, rounds_of
-from priory.mechanisms.dualquery.likelihood import most_likely
-from priory.mechanisms.dualquery.sample_loss import SampleLoss
+from priory.mechanisms.dualquery.estimates import SampleLoss, answers, most_likely, records_model, rounds_of
 from priory.mechanisms.independent import Independent
 from priory.privacy.budget import Budget
 from priory.privacy.choice import NoisyMax

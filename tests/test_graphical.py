@@ -9,9 +9,7 @@ from priory.domain import Domain
 from priory.errors import SizeError
 from priory.factor import Array
 from priory.mechanisms.dualquery.dualquery import DualQuery
-from priory.mechanisms.dualquery.game import records_model, rounds_of
-from priory.mechanisms.dualquery.likelihood import sampled_model
-from priory.mechanisms.dualquery.sample_loss import SampleLoss
+from priory.mechanisms.dualquery.estimates import SampleLoss, records_model, rounds_of, sampled_model
 from priory.mechanisms.hdmm.hdmm import HDMM
 from priory.mechanisms.hdmm.least_squares import LeastSquares
 from priory.mechanisms.mwem.graphical import Graphical, graphical_model

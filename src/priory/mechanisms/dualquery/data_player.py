@@ -63,9 +63,9 @@ class _Classes:
         rows = [query.parts[query.domain.axis[name]].matrix(size)[0] > 0 for query in queries]
         # Most values of a large attribute satisfy no query at all: they are class 0, and only the others are sorted.
         touched = np.flatnonzero(np.logical_or.reduce(rows))
-        patterns, places = np.unique(np.stack([row[touched] for row in rows], axis=1), axis=0, return_inverse=True)
+        patterns, classes = np.unique(np.stack([row[touched] for row in rows], axis=1), axis=0, return_inverse=True)
         of_value = np.zeros(size, dtype=np.int64)
-        of_value[touched] = places.reshape(-1) + 1
+        of_value[touched] = classes.reshape(-1) + 1
         patterns = np.concatenate([np.zeros((1, len(rows)), dtype=np.bool_), patterns])
         if len(touched) == size:
             patterns, of_value = patterns[1:], of_value - 1
@@ -78,8 +78,8 @@ class _Classes:
     def holds(self, reward: int) -> NDArray[np.bool_]:
         return np.asarray(self.patterns[:, self.column[reward]])
 
-    def member(self, place: int, rng: np.random.Generator) -> int:
-        return int(rng.choice(np.flatnonzero(self.of_value == place)))
+    def member(self, number: int, rng: np.random.Generator) -> int:
+        return int(rng.choice(np.flatnonzero(self.of_value == number)))
 
 
 Satisfying = Sequence[Sequence[NDArray[np.bool_]]]
@@ -112,15 +112,15 @@ def _branched(domain: Domain, rewards: Sequence[Reward], satisfying: Satisfying)
         (dict.fromkeys(range(starts[a], starts[a + 1]), 1.0), 1.0, 1.0) for a in range(len(domain))
     ]
     for i, (each, along) in enumerate(zip(rewards, satisfying, strict=True)):
-        places = [
+        columns = [
             starts[domain.axis[name]] + np.flatnonzero(inside)
             for name, inside in zip(each.query.clique, along, strict=True)
         ]
         if each.reward > 0:
-            limits += [({choices + i: 1.0, **dict.fromkeys(p.tolist(), -1.0)}, -np.inf, 0.0) for p in places]
+            limits += [({choices + i: 1.0, **dict.fromkeys(p.tolist(), -1.0)}, -np.inf, 0.0) for p in columns]
         else:
-            entries = {choices + i: 1.0, **dict.fromkeys(np.concatenate(places).tolist(), -1.0)}
-            limits.append((entries, 1.0 - len(places), np.inf))
+            entries = {choices + i: 1.0, **dict.fromkeys(np.concatenate(columns).tolist(), -1.0)}
+            limits.append((entries, 1.0 - len(columns), np.inf))
     matrix = lil_array((len(limits), size))
     for row, (entries, _, _) in enumerate(limits):
         for column, value in entries.items():

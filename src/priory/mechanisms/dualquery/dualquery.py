@@ -9,7 +9,7 @@ import numpy as np
 from priory.domain import Domain
 from priory.errors import OptionError
 from priory.mechanisms.dualquery.data_player import Reward, best_record
-from priory.mechanisms.dualquery.game import answers, records_model
+from priory.mechanisms.dualquery.estimates import answers, records_model
 from priory.mechanisms.steps.total import counted
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
