@@ -6,8 +6,7 @@ from typing import Literal
 
 from priory.errors import OptionError
 from priory.measure import measure
-from priory.mechanisms.hdmm.strategies import Strategy, union_strategy
-from priory.mechanisms.hdmm.weighted_marginals import marginals_strategy
+from priory.mechanisms.hdmm.strategies import Strategy, marginals_strategy, union_strategy
 from priory.mechanisms.steps.total import public_count
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator

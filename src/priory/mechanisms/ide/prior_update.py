@@ -13,8 +13,7 @@ from priory.errors import OptionError
 from priory.factor import Array
 from priory.measure import measure
 from priory.mechanisms.ide.budget_plan import BudgetPlan, CandidateMarginals, budget_plan
-from priory.mechanisms.ide.group_counts import expected_counts, likely_counts
-from priory.mechanisms.ide.group_weights import raked, updated, weighed
+from priory.mechanisms.ide.groups import expected_counts, likely_counts, raked, updated, weighed
 from priory.mechanisms.ide.hierarchy import Group, Level, drawn_rows, levels
 from priory.mechanisms.steps.public_rows import check_public_rows
 from priory.mechanisms.steps.total import Counted, counted
