@@ -28,8 +28,7 @@ from priory.report.answered import answered
 from priory.report.association import cramers_v
 from priory.report.contents import Contents
 from priory.report.html import Text, element, shortened
-from priory.report.labels import axis_labels
-from priory.report.places import Attribute, Places
+from priory.report.places import Attribute, Places, axis_labels
 from priory.report.spending import spending
 from priory.report.truth import STAMP, truth_page
 from priory.report.writing import page_of

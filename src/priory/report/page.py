@@ -61,15 +61,9 @@ class Page:
         return Html("") if self.stamp is None else element("p", Text(self.stamp), class_="stamp", role="alert")
 
     def _section(self, section: Section) -> Html:
-        heading = element("h2", Text(section.title), id=f"{section.anchor}-title")
-        return element(
-            "section",
-            heading,
-            self._stamped(),
-            section.body,
-            id=section.anchor,
-            aria_labelledby=f"{section.anchor}-title",
-        )
+        title = f"{section.anchor}-title"
+        heading = element("h2", Text(section.title), id=title)
+        return element("section", heading, self._stamped(), section.body, id=section.anchor, aria_labelledby=title)
 
 
 def paragraph(text: str, class_: str = "") -> Html:
@@ -81,19 +75,11 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: froz
     """A table; the columns in `numbers` are set flush right."""
 
     def cells(tag: str, texts: Sequence[str]) -> Html:
-        return element(
-            "tr",
-            *(
-                element(tag, Text(text), class_="n") if i in numbers else element(tag, Text(text))
-                for i, text in enumerate(texts)
-            ),
-        )
+        looks = [{"class_": "n"} if i in numbers else {} for i in range(len(texts))]
+        return element("tr", *(element(tag, Text(text), **look) for text, look in zip(texts, looks, strict=True)))
 
-    return element(
-        "div",
-        element("table", element("thead", cells("th", header)), element("tbody", *(cells("td", row) for row in rows))),
-        class_="scroll",
-    )
+    body = element("tbody", *(cells("td", row) for row in rows))
+    return element("div", element("table", element("thead", cells("th", header)), body), class_="scroll")
 
 
 def folded(summary: str, body: Html) -> Html:
@@ -103,25 +89,22 @@ def folded(summary: str, body: Html) -> Html:
 
 def tiles(facts: Sequence[tuple[str, str]]) -> Html:
     """Large figures with small words."""
-    found = (
-        element("div", element("b", Text(figure)), element("span", Text(words)), class_="tile")
-        for figure, words in facts
-    )
-    return element("div", *found, class_="tiles")
+    pairs = [(element("b", Text(figure)), element("span", Text(words))) for figure, words in facts]
+    return element("div", *(element("div", *pair, class_="tile") for pair in pairs), class_="tiles")
 
 
 def _contents(sections: Sequence[Section]) -> Html:
-    items = [element("li", element("a", Text(section.title), href=f"#{section.anchor}")) for section in sections]
+    items = [_link(section.anchor, section.title) for section in sections]
     inner = [
         folded(
             f"All {len(section.entries)} of “{section.title}”",
-            element(
-                "ul",
-                *(element("li", element("a", Text(title), href=f"#{anchor}")) for anchor, title in section.entries),
-                class_="all",
-            ),
+            element("ul", *(_link(anchor, title) for anchor, title in section.entries), class_="all"),
         )
         for section in sections
         if section.entries
     ]
     return element("nav", element("ol", *items), *inner, aria_label="Contents")
+
+
+def _link(anchor: str, title: str) -> Html:
+    return element("li", element("a", Text(title), href=f"#{anchor}"))

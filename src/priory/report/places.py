@@ -1,6 +1,7 @@
 """Places: which codes of an attribute are shown one by one, and which together."""
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,8 +10,10 @@ from numpy.typing import NDArray
 from priory.data.kinds import ModelledColumn
 from priory.factor import Array
 from priory.queries.parts import Identity, Part, Recode
-from priory.report.labels import axis_labels, distinct
+from priory.report.html import shortened
 
+# A label on an axis has at most so many letters.
+MOST_LETTERS = 34
 ORDERED = frozenset({"ordinal", "integer", "real", "date", "datetime"})
 
 
@@ -112,3 +115,28 @@ def _span(first: str, last: str, *, is_named: bool) -> str:
         return f"{first} … {last}"
     between = " to " if " to " in first + last else "–"
     return f"{first.partition(between)[0]}{between}{last.rpartition(between)[2]}"
+
+
+def axis_labels(column: ModelledColumn) -> tuple[str, ...]:
+    """One label for each code, all of them different."""
+    texts = [*column.short_labels, *(["not given"] if column.nullable else [])]
+    return distinct([shortened(text, MOST_LETTERS) for text in texts])
+
+
+def distinct(labels: Sequence[str]) -> tuple[str, ...]:
+    """The labels, with a number after each that was there before: a chart would put equal ones in one place.
+
+    >>> distinct(["a", "b", "a"])
+    ('a', 'b', 'a (2)')
+    """
+    seen: dict[str, int] = {}
+    numbered: list[str] = []
+    for label in labels:
+        number = seen.get(label, 0) + 1
+        seen[label] = number
+        numbered.append(label if number == 1 else f"{label} ({number})")
+    return (
+        tuple(numbered)
+        if len(set(numbered)) == len(numbered)
+        else tuple(f"{i}: {label}" for i, label in enumerate(labels))
+    )
