@@ -164,7 +164,8 @@ class Implied:
     @classmethod
     def of(cls, evidence: Evidence) -> "Implied | None":
         """What `evidence` implies, or None where it measures all of these marginals itself."""
-        measured = {query.clique for query in evidence.queries if query.is_marginal}
+        # In the order of the queries, on which the perturbation of each answer depends: a set's differs between runs.
+        measured = dict.fromkeys(query.clique for query in evidence.queries if query.is_marginal)
         names = dict.fromkeys(name for clique in measured for name in clique)
         if all((name,) in measured for name in names):
             return None

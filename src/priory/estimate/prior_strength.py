@@ -186,10 +186,13 @@ def _coupling(setting: Setting, perturbed: Array) -> CoupledFits:
 
 
 def _fitted(coupling: CoupledFits, base: CoupledState, near: CoupledState, temperature: float) -> CoupledState:
-    """Both fits from the base at one temperature, searched for from nearby ones."""
+    """The fit from the base at one temperature, searched for from a nearby one, and the perturbed fit beside it.
+
+    The perturbed one is not solved for by itself: what either search leaves undone, which rounding decides, would be
+    mistaken for degrees of freedom.
+    """
     fit = _solved(coupling.problem, base.fit, near.fit, near.fit.alpha, temperature)
-    start = near.perturbed.alpha + fit.alpha - near.fit.alpha
-    return coupling.coupled(fit, _solved(coupling.perturbed, base.perturbed, fit, start, temperature))
+    return coupling.followed(base, fit, near)
 
 
 def _solved(problem: Problem, base: State, near: State, start: Array, temperature: float) -> State:

@@ -140,6 +140,10 @@ class CoupledFits:
         start = state.perturbation / SPLIT
         return self._along(before, state.fit, state.perturbed.calls, accuracy=_SHARP, start=start)
 
+    def followed(self, before: CoupledState, fit: State, near: CoupledState) -> CoupledState:
+        """What one step from `before` led to, and the perturbed fit beside it, searched for from that of `near`."""
+        return self._along(before, fit, before.perturbed.calls, accuracy=_SHARP, start=near.perturbation / SPLIT)
+
     @property
     def _has_tangent(self) -> bool:
         """Whether a step's solution moves smoothly with its answers, so that the perturbed one follows from it."""
