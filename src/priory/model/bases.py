@@ -150,14 +150,11 @@ class Shifted:
             self._theta[starts[clique] : starts[clique] + factor.values.size] = factor.values.reshape(-1)
         self._log_z = log_z
 
-    def __call__(self, theta: Array, out: Array | None = None) -> tuple[float, Array]:
+    def __call__(self, theta: Array) -> tuple[float, Array]:
         full = self._theta.copy()
         full[: self.layout.size] += theta
         log_z, marginals = self._inner(full)
-        if out is None:
-            return log_z - self._log_z, marginals[: self.layout.size]
-        out[...] = marginals[: self.layout.size]
-        return log_z - self._log_z, out
+        return log_z - self._log_z, marginals[: self.layout.size]
 
 
 class Product(Base):
@@ -169,10 +166,14 @@ class Product(Base):
     """
 
     def __init__(self, factors: Iterable[Factor], *, domain: Domain | None = None) -> None:
-        factors = tuple(factors)
-        self.shares = {factor.domain.attributes[0]: _shares(factor) for factor in factors if _is_one_way(factor)}
-        if len(self.shares) < len(factors):
-            raise DomainError(f"attributes have two marginals among {[list(factor.domain) for factor in factors]}")
+        self.shares: dict[str, Array] = {}
+        for factor in factors:
+            if len(factor.domain) != 1:
+                raise DomainError(f"a product needs one-way marginals; got one over {list(factor.domain)}")
+            [name] = factor.domain
+            if name in self.shares:
+                raise DomainError(f"attribute {name!r} has two marginals")
+            self.shares[name] = shares_of(factor.values, f"the marginal of {name!r}")
         sizes = {name: len(shares) for name, shares in self.shares.items()}
         self._uniform = Uniform(Domain.of(sizes) if domain is None else domain)
         for name in self.domain.checked(self.shares):
@@ -203,16 +204,6 @@ class Product(Base):
                 (name,): Factor(self.domain.project((name,)), np.log(self.shares[name] * len(self.shares[name])))
                 for name in names
             }
-
-
-def _is_one_way(factor: Factor) -> bool:
-    if len(factor.domain) != 1:
-        raise DomainError(f"a product needs one-way marginals; got one over {list(factor.domain)}")
-    return True
-
-
-def _shares(factor: Factor) -> Array:
-    return shares_of(factor.values, f"the marginal of {factor.domain.attributes[0]!r}")
 
 
 def shares_of(weights: ArrayLike, what: str) -> Array:

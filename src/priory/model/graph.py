@@ -15,7 +15,7 @@ from priory.model.engine.plan import Bag
 from priory.model.engine.program import Ref
 from priory.model.engine.split import Split
 from priory.model.sampling import Chance, Codes, Columns, Ints
-from priory.model.tilted import Potentials, Tilted, row_cells
+from priory.model.tilted import Potentials, Tilted, inner, row_cells
 from priory.queries.parts import Identity, Part, Total
 from priory.queries.query import Query
 
@@ -38,11 +38,8 @@ class GraphTilted(Tilted):
     @classmethod
     def of(cls, contraction: Contraction, potentials: Potentials) -> "GraphTilted":
         """Calibrate the tree at `potentials`, which are on the cliques of `contraction`."""
-        return cls(contraction.layout.domain, potentials, contraction.calibrate(contraction.layout.pack(potentials)))
-
-    @property
-    def log_z(self) -> float:
-        return self.calibrated.log_z
+        calibrated = contraction.calibrate(contraction.layout.pack(potentials))
+        return cls(calibrated.log_z, contraction.layout.domain, potentials, calibrated)
 
     def project(self, clique: Clique) -> Array:
         axes = tuple(self.domain.axis[name] for name in clique)
@@ -187,7 +184,7 @@ class GraphTilted(Tilted):
         return math.prod(self.domain.shape[v] for v in axes)
 
     def log_mass(self, codes: Codes) -> Array:
-        logs = np.full(len(codes), -self.log_z - sum(math.log(size) for size in self.domain.shape))
+        logs = np.full(len(codes), -self.calibrated.log_z - sum(math.log(size) for size in self.domain.shape))
         for clique, factor in self.potentials.items():
             logs += factor.values.reshape(-1)[row_cells(codes, self.domain, clique)]
         return logs
@@ -195,7 +192,7 @@ class GraphTilted(Tilted):
     def entropy(self) -> float:
         marginals = self.calibrated.buffer[: self.calibrated.program.layout.size]
         theta = self.calibrated.program.layout.pack(self.potentials)
-        return self.log_z + sum(math.log(size) for size in self.domain.shape) - _inner(theta, marginals)
+        return self.calibrated.log_z + sum(math.log(size) for size in self.domain.shape) - inner(theta, marginals)
 
 
 def _from_top(root: int, below: dict[int, list[int]], bags: Sequence[Bag], asked: frozenset[int]) -> list[int]:
@@ -207,12 +204,6 @@ def _from_top(root: int, below: dict[int, list[int]], bags: Sequence[Bag], asked
     for i in path:
         path.extend(below[i])
     return path
-
-
-def _inner(theta: Array, marginals: Array) -> float:
-    """Σ θ μ, where −∞ times 0 is 0."""
-    has_mass = marginals > 0
-    return float(theta[has_mass] @ marginals[has_mass])
 
 
 def _part_table(v: int, part: Part, size: int) -> LabelledTable:

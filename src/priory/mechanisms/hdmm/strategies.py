@@ -16,7 +16,7 @@ import numpy as np
 from priory.domain import Clique, Domain
 from priory.errors import OptionError, SizeError
 from priory.factor import Array
-from priory.model.softmax import softmax
+from priory.model.tilted import softmax
 from priory.queries.parts import Identity, Matrix, Part, Total
 from priory.queries.query import Query
 from priory.queries.workload import Workload

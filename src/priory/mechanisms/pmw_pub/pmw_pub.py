@@ -17,8 +17,8 @@ from priory.mechanisms.pmw_pub.row_weights import RowWeights, cell_query, every_
 from priory.mechanisms.steps.public_rows import check_public_rows
 from priory.mechanisms.steps.total import counted, released_total
 from priory.model.bases import PublicRows
-from priory.model.membership import Places
 from priory.model.model import Model
+from priory.model.rows import Places
 from priory.privacy.budget import Budget
 from priory.privacy.choice import ChoiceKind, choice_within
 from priory.privacy.curator import Curator

@@ -10,7 +10,7 @@ from priory.domain import Domain
 from priory.errors import DomainError, OptionError, SizeError
 from priory.factor import Array
 from priory.model.bases import PublicRows
-from priory.model.membership import Membership, Places
+from priory.model.rows import Membership, Places
 from priory.model.sampling import Codes
 from priory.model.tilted import row_cells
 from priory.queries.parts import Point

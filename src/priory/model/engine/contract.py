@@ -66,13 +66,11 @@ class Contraction:
         self._runner: Runner | None = None
         self._zeros: dict[bytes, NDArray[np.bool_]] = {}
 
-    def __call__(self, theta: Array, out: Array | None = None) -> tuple[float, Array]:
+    def __call__(self, theta: Array) -> tuple[float, Array]:
         """The logarithm of the normaliser and all marginals at potentials `theta`."""
-        out = np.empty(self.layout.size) if out is None else out
         with self._lock, np.errstate(all="ignore"):
             buffer, log_z = self._there_and_back(theta)
-            np.copyto(out, buffer[: self.layout.size])
-        return log_z, out
+            return log_z, buffer[: self.layout.size].copy()
 
     def calibrate(self, theta: Array) -> Calibrated:
         """The same, keeping every bag's table, for projections and sampling."""
