@@ -59,12 +59,7 @@ class AIM:
         alike = OneWays(first=one_round / 16, most=one_round / 16, power=0.0, groups=None)
         rounds = 16 - one_round
         return cls(
-            public=public,
-            workload=workload,
-            one_ways=alike,
-            rounds=rounds,
-            model_cells=10_000_000,
-            name="aim-textbook",
+            public=public, workload=workload, one_ways=alike, rounds=rounds, model_cells=10_000_000, name="aim-textbook"
         )
 
     @property

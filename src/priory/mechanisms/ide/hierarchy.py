@@ -58,10 +58,7 @@ class Level:
 
 
 def levels(
-    domain: Domain,
-    by: Sequence[Clique],
-    groups: tuple[Group, ...] | None,
-    workloads: Sequence[tuple[Clique, ...]],
+    domain: Domain, by: Sequence[Clique], groups: tuple[Group, ...] | None, workloads: Sequence[tuple[Clique, ...]]
 ) -> list[Level]:
     """The hierarchy whose levels add the attributes of `by` to those above, checked."""
     names = domain.checked(name for level in by for name in level)
