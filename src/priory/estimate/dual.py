@@ -147,15 +147,9 @@ def _fall_to_come(falls: tuple[float, ...]) -> float:
 def solved(
     problem: Problem, center: Array, *, near: Array, temperature: float, settings: Dual, start: Array | None = None
 ) -> tuple[Array, Array, int]:
-    """The multipliers at one temperature, their marginals as counts, and how many calls that took.
+    """The multipliers at temperature λ and centre α₀, their marginals as counts, and how many calls that took.
 
-    Args:
-        problem: the evidence and the oracle.
-        center: α₀.
-        near: marginals close to the solution's, for the preconditioner.
-        temperature: λ.
-        settings: how exactly, and how long.
-        start: where to begin, if not at the centre.
+    `near` are marginals close to the solution's, for the preconditioner; `start`, if not the centre, is where to begin.
     """
     alpha, marginals, calls = center if start is None else start, near, 0
     for first in range(0, settings.inner, _BURST):

@@ -33,17 +33,7 @@ class Evidence:
 
     @classmethod
     def of(cls, domain: Domain, measurements: Iterable[Measurement], extra: Sequence[Clique] = ()) -> "Evidence":
-        """Lay out measurements, checking that they fit the domain and that their noise is positive.
-
-        Args:
-            domain: the attributes.
-            measurements: the measurements.
-            extra: further cliques to hold in the layout.
-
-        Raises:
-            DomainError: a query reads attributes or sizes the domain does not have, or answers are not finite or few.
-            OptionError: a standard deviation is not a positive number.
-        """
+        """Lay out measurements, and `extra` cliques, checking that they fit the domain and that noise is positive."""
         measurements = tuple(measurements)
         for number, measurement in enumerate(measurements):
             _check(domain, measurement, number)

@@ -54,18 +54,10 @@ def tangent(
     most: int,
     start: Array | None = None,
 ) -> Tangent:
-    """How a step's solution moves when the answers move by `right_hand_side` and its centre by `center`.
+    """How a step's solution moves when the answers move by `right_hand_side` and its centre by `center`: dy and dα₀.
 
-    Args:
-        problem: the evidence and the oracle.
-        alpha: the solution.
-        marginals: its marginals, as counts.
-        right_hand_side: dy.
-        center: dα₀.
-        temperature: λ of the step.
-        accuracy: what may be left over for each degree of freedom, squared, in standard deviations of the noise.
-        most: how many calls it may take.
-        start: where the search begins, if not at `center`.
+    `accuracy` is what may be left over for each degree of freedom, squared, in standard deviations of the noise; `most`
+    how many calls it may take; `start` where the search begins, if not at `center`.
     """
     evidence = problem.evidence
     precision = evidence.stddevs**-2.0

@@ -64,7 +64,6 @@ class AIM:
 
     @property
     def choice_share(self) -> Fraction:
-        """The part of the budget that private choices cost, at most."""
         return exact("choosing", self.choosing) * (1 - self.one_ways.first)
 
     def run(self, curator: Curator, budget: Budget) -> Release:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -16,7 +16,7 @@ from priory.model.engine.program import Ref
 from priory.model.engine.split import Split
 from priory.model.sampling import Chance, Codes, Columns, Ints
 from priory.model.tilted import Potentials, Tilted, inner, row_cells
-from priory.queries.parts import Identity, Part, Total
+from priory.queries.parts import Identity, Total
 from priory.queries.query import Query
 
 # Separators with less mass than this are not divided by: 1 / mass must not overflow.
@@ -34,6 +34,7 @@ class GraphTilted(Tilted):
     domain: Domain
     potentials: Potentials
     calibrated: Calibrated
+    _conditionals: dict[int, list[LabelledTable]] = field(default_factory=dict)  # what was divided already
 
     @classmethod
     def of(cls, contraction: Contraction, potentials: Potentials) -> "GraphTilted":
@@ -68,7 +69,8 @@ class GraphTilted(Tilted):
             if rows >= self.domain.shape[v] and not isinstance(part, Total):
                 keep.append(v)
             elif not isinstance(part, Total):
-                tables.append(_part_table(v, part, self.domain.shape[v]))
+                matrix = part.matrix(self.domain.shape[v]).astype(np.float64)
+                tables.append(((v,), matrix[0]) if rows == 1 else ((~v, v), matrix))
                 # The answers' own axis stands beside the attribute's, which is summed.
                 keep += [~v] if rows > 1 else []
         answers = summed_product(tables, tuple(keep))
@@ -124,11 +126,6 @@ class GraphTilted(Tilted):
         if tables[-1][1].size <= _DIVIDED_CELLS:
             self._conditionals[index] = tables
         return tables
-
-    @cached_property
-    def _conditionals(self) -> dict[int, list[LabelledTable]]:
-        """What was divided already, for the next question."""
-        return {}
 
     def _conditional(self, index: int) -> list[LabelledTable]:
         program = self.calibrated.program
@@ -204,8 +201,3 @@ def _from_top(root: int, below: dict[int, list[int]], bags: Sequence[Bag], asked
     for i in path:
         path.extend(below[i])
     return path
-
-
-def _part_table(v: int, part: Part, size: int) -> LabelledTable:
-    matrix = part.matrix(size).astype(np.float64)
-    return ((v,), matrix[0]) if len(matrix) == 1 else ((~v, v), matrix)

@@ -66,7 +66,6 @@ class RowsOracle:
         self.layout = layout
         self._log_shares = log_shares
         self._cells = [row_cells(codes, layout.domain, clique) for clique in layout.cliques]
-        self._spans = list(zip(layout.offsets, layout.offsets[1:], strict=False))
 
     def __call__(self, theta: Array) -> tuple[float, Array]:
         log_z, shares = self.shares(theta)
@@ -74,14 +73,13 @@ class RowsOracle:
 
     @cached_property
     def _members(self) -> Membership:
-        sizes = (stop - start for start, stop in self._spans)
-        return Membership.of(zip(self._cells, sizes, strict=True), len(self._log_shares))
+        return Membership.of(zip(self._cells, self.layout.sizes, strict=True), len(self._log_shares))
 
     def shares(self, theta: Array) -> tuple[float, Array]:
         """log Z and each row's share of the tilted mass."""
         logs = self._log_shares.copy()
-        for cells, (start, stop) in zip(self._cells, self._spans, strict=True):
-            logs += theta[start:stop].take(cells)
+        for cells, span in zip(self._cells, self.layout.spans, strict=True):
+            logs += theta[span].take(cells)
         return softmax(logs)
 
 

@@ -76,7 +76,7 @@ class DualAveraging(Solver):
         return GOING
 
     def finish(self, problem: Problem, state: State) -> State:
-        potentials = recovered(problem, state.marginals)
-        end = State.at(problem, potentials.theta)
-        calls = state.calls + potentials.calls + end.calls
+        theta, calls = recovered(problem, state.marginals)
+        end = State.at(problem, theta)
+        calls += state.calls + end.calls
         return replace(state, theta=end.theta, marginals=end.marginals, value=end.value, calls=calls)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import ClassVar, Literal
 
 from priory.errors import OptionError
 from priory.measure import measure
@@ -36,11 +36,7 @@ class HDMM:
 
     workload: Workload
     kind: Kind = "best"
-
-    @property
-    def choice_share(self) -> Fraction:
-        """The part of the budget that private choices cost, at most."""
-        return Fraction(0)
+    choice_share: ClassVar[Fraction] = Fraction(0)
 
     def run(self, curator: Curator, budget: Budget) -> Release:
         """Measure the strategy."""

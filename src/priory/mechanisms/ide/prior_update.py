@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -59,11 +59,7 @@ class PriorUpdate:
     way: Literal["raking", "noise-aware"] = "noise-aware"
     epochs: int = 10
     seed: int = 0
-
-    @property
-    def choice_share(self) -> Fraction:
-        """The part of the budget that private choices cost, at most."""
-        return Fraction(0)
+    choice_share: ClassVar[Fraction] = Fraction(0)
 
     def run(self, curator: Curator, budget: Budget) -> Release:
         """Spend `budget` and draw, for each group of the last level, as many rows as it is thought to have."""

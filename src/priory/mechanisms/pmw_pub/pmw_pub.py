@@ -112,7 +112,6 @@ class PMWPub:
 
     @property
     def choice_share(self) -> Fraction:
-        """The part of the budget that private choices cost, at most."""
         return Fraction(self.shares[0], sum(self.shares))
 
     def run(self, curator: Curator, budget: Budget) -> Release:

@@ -46,10 +46,6 @@ class Contraction:
 
     θ and μ are vectors in the order of `layout`; marginals sum to 1, and log Z = log (1/|X|) Σ_x exp Σ_C θ_C(x_C), so
     that θ = 0 gives 0. Where the potentials rule out every cell, log Z is −∞ and the marginals are 0.
-
-    Attributes:
-        layout: the cliques and where they lie.
-        plan: how the call is carried out.
     """
 
     def __init__(self, layout: Layout, plan: Plan, *, memory_in_bytes: int = MEMORY_IN_BYTES) -> None:

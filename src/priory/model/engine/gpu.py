@@ -23,17 +23,9 @@ _LARGE = 1 << 14
 
 
 class TorchContraction:
-    """The oracle of the uniform base on a device of torch; the contract is that of `Contraction`.
+    """The oracle of the uniform base on a device of torch, such as "cuda"; the contract is that of `Contraction`.
 
-    Args:
-        layout: the cliques and where they lie.
-        plan: how the call is carried out.
-        device: a device of torch, such as "cuda" or "cpu".
-        precision: of the arithmetic; θ and μ are float64 outside whatever it is.
-
-    Raises:
-        MissingExtra: torch is not installed.
-        OptionError: torch does not have the device, or the precision is unknown.
+    Outside of its arithmetic θ and μ are float64, whatever the precision.
     """
 
     def __init__(self, layout: Layout, plan: Plan, *, device: str = "cuda", precision: Precision = "float64") -> None:
