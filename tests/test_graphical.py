@@ -23,6 +23,7 @@ from priory.privacy.randomness import Replay
 from priory.queries.query import Query
 from priory.queries.workload import Workload
 from priory.release import Release
+from problems import at_marginals
 
 PAIRS = Workload.marginals(DOMAIN, 2)
 BUDGETS = [Budget.pure(1), Budget.zcdp("1/20", relation="replace-one")]
@@ -89,7 +90,7 @@ def test_the_graphical_model_of_samples_makes_them_more_likely_than_uniform_does
     loss = SampleLoss(DOMAIN, PAIRS, rounds_of(release), float(release.measurements[0].values))
     fitted = sampled_model(PAIRS, release)
     uniform = Model(Uniform(DOMAIN), {}, fitted.total)
-    values = [loss({c: model.project(c) for c in PAIRS.cliques})[0] for model in (fitted, uniform)]
+    values = [at_marginals(loss, {c: model.project(c) for c in PAIRS.cliques})[0] for model in (fitted, uniform)]
     assert values[0] < values[1]
 
 

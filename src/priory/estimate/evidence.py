@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from priory.domain import Clique, Domain
 from priory.errors import DomainError, OptionError
-from priory.estimate.units import in_counts
+from priory.estimate.measured import in_counts
 from priory.factor import Array
 from priory.model.engine.layout import Layout
 from priory.privacy.measurement import Measurement

@@ -38,7 +38,7 @@ class Page:
             element("meta", http_equiv="Content-Security-Policy", content=POLICY),
             element("meta", name="viewport", content="width=device-width, initial-scale=1"),
             element("meta", name="referrer", content="no-referrer"),
-            element("title", Text(f"{self._mark}{self.title}")),
+            element("title", Text(f"{'' if self.stamp is None else 'NOT PRIVATE – '}{self.title}")),
             Html(f"<style>{STYLE.read_text(encoding='utf-8')}</style>"),
         )
         top = joined(
@@ -52,10 +52,6 @@ class Page:
         main = element("main", *(self._section(section) for section in self.sections), id="content")
         body = joined(element("header", top), main, element("footer", self._stamped(), self.footer))
         return f'<!doctype html>\n<html lang="en">\n<head>{head}</head>\n<body>{body}</body>\n</html>\n'
-
-    @property
-    def _mark(self) -> str:
-        return "" if self.stamp is None else "NOT PRIVATE – "
 
     def _stamped(self) -> Html:
         return Html("") if self.stamp is None else element("p", Text(self.stamp), class_="stamp", role="alert")

@@ -1,20 +1,20 @@
 """Estimates: the models of DualQuery's records, and of its samples by Newton steps in the answers."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from priory.domain import Clique, Domain
+from priory.domain import Domain
 from priory.errors import ReleaseError
 from priory.estimate.dual import Dual, solved
 from priory.estimate.evidence import Evidence
 from priory.estimate.loss import L2
 from priory.estimate.problem import Problem
-from priory.factor import Array, Factor
+from priory.factor import Array
 from priory.mechanisms.steps.total import released_total
 from priory.model.bases import PublicRows, Uniform
 from priory.model.diagnostics import Diagnostics, PathPoint
@@ -93,11 +93,6 @@ class SampleLoss:
     game: Sequence[Round]  # the rounds
     total: float  # n
 
-    def __call__(self, marginals: Mapping[Clique, Factor]) -> tuple[float, dict[Clique, Array]]:
-        """The loss and its gradient on each clique of the workload."""
-        near = self.near(np.concatenate([np.ravel(query(marginals[query.clique].values)) for query in self.workload]))
-        return near.value, self._gradient(near.slope)
-
     def near(self, counts: Array) -> "Near":
         """The loss near answers c, in counts."""
         linear, constant = self._sampled
@@ -169,14 +164,6 @@ class SampleLoss:
         """The numbers of the answers that a round's record satisfies."""
         satisfied = [np.ravel(answers(query, played_round.row, self.domain)) for query in self.workload]
         return np.flatnonzero(np.concatenate(satisfied))
-
-    def _gradient(self, slope: Array) -> dict[Clique, Array]:
-        gradient: dict[Clique, Array] = {}
-        ends = np.cumsum([query.rows for query in self.workload])
-        for query, own in zip(self.workload, np.split(slope, ends[:-1]), strict=True):
-            table = query.adjoint(own.reshape(query.shape))
-            gradient[query.clique] = gradient.get(query.clique, np.zeros(query.domain.shape)) + table
-        return gradient
 
 
 @dataclass(frozen=True, eq=False)

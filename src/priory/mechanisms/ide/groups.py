@@ -103,7 +103,9 @@ def updated(
     axes = [public.domain.axis[name] for name in touched]
     codes, inverse = np.unique(public.codes[:, axes], axis=0, return_inverse=True)
     inverse = inverse.reshape(-1)
-    bases = [PublicRows(codes, domain, _positive(inverse, prior, len(codes))) for prior in priors]
+    # None of the small rows is lost, however little is left of it.
+    weights = [np.maximum(np.bincount(inverse, weights=prior, minlength=len(codes)), 1e-300) for prior in priors]
+    bases = [PublicRows(codes, domain, own) for own in weights]
     samples = [
         Sample(bases[above], noisy(level.of_group(tables, group, domain), LEAST_STDDEV), float(count))
         for group, above, count in zip(level.groups, level.prior_of, counts, strict=True)
@@ -133,11 +135,6 @@ def _raked(sample: Sample, epochs: int) -> Array:
     base, domain = sample.base, sample.base.domain
     model = estimate(sample.measurements, domain, base=base, total=sample.total, solver=solver, stop="converged")
     return _tilted(base, model)
-
-
-def _positive(inverse: NDArray[np.intp], prior: Array, size: int) -> Array:
-    """The weights of small rows; none is lost, however little is left of it."""
-    return np.maximum(np.bincount(inverse, weights=prior, minlength=size), 1e-300)
 
 
 def _tilted(base: PublicRows, model: Model) -> Array:
