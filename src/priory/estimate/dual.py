@@ -50,8 +50,7 @@ class Dual(Solver):
     # the degrees of freedom that the fit takes up.
     accuracy: float = 0.05
     iterations: int = 240  # how many steps it may take
-    # How many iterations of L-BFGS a step may take; one that needs more goes on at the same temperature.
-    inner: int = 100
+    inner: int = 100  # iterations of L-BFGS a step may take; one that needs more goes on without cooling
     tolerance: float = 4e-5  # the relative fall of the loss still to come below which it has converged
     is_exact: bool = False  # whether a step that raises the loss, because it was too cold to be solved, is taken back
 

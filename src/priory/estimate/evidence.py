@@ -146,8 +146,7 @@ class Implied:
     """The one-way marginals that measured marginals imply, each the best average of what they say."""
 
     evidence: Evidence  # those marginals, with the noise that is left in them
-    # For each of them, the measured queries it is averaged from, with the axis that remains and the weight.
-    shares: tuple[tuple[tuple[int, int, float], ...], ...]
+    shares: tuple[tuple[tuple[int, int, float], ...], ...]  # each: measured queries, remaining axis, weight
     spans: tuple[slice, ...]  # where each measured query's answers lie
     shapes: tuple[tuple[int, ...], ...]  # the shape of each measured query's answers
 

@@ -92,11 +92,9 @@ class CustomLoss:
     """Any convex loss, given as a function of the marginals [Private-PGM, McKenna et al. 2019, Appendix C]."""
 
     layout: Layout  # the cliques whose marginals it reads
-    # Marginals, as counts, to (value, gradient on each clique).
-    function: Callable[[Mapping[Clique, Factor]], tuple[float, Gradients]]
+    function: Callable[[Mapping[Clique, Factor]], tuple[float, Gradients]]  # counts to (value, gradients)
     is_smooth: bool = True  # whether it has a gradient everywhere
-    # How fast its gradient changes, which the accelerated solver needs; ∞ where it is not known.
-    lipschitz: float = np.inf
+    lipschitz: float = np.inf  # how fast its gradient changes, which acceleration needs; ∞ where not known
     evidence: ClassVar[None] = None
 
     @classmethod

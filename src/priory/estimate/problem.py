@@ -85,8 +85,7 @@ class State:
     carry: Any = None  # whatever else the solver carries between steps; nobody else reads it
     multipliers: Array | None = None  # α with θ = Qᵀα, of solvers whose traits say that they have them
     temperature: float = math.nan  # λ of the last step of such solvers; NaN for others
-    # How long the last step was, in a measure of the solver's own, for a later estimate to begin with.
-    pace: float = 0.0
+    pace: float = 0.0  # the length of the last step, in a measure of the solver, for a later estimate
 
     @classmethod
     def at(cls, problem: Problem, theta: Array | None = None) -> "State":

@@ -26,8 +26,7 @@ _SEED = 20
 class Warm:
     """What an earlier estimate leaves to one that continues it."""
 
-    # For each query it had, those of the fit and of the perturbed fit.
-    multipliers: tuple[tuple[Query, Array, Array], ...] = ()
+    multipliers: tuple[tuple[Query, Array, Array], ...] = ()  # by query: of the fit and the perturbed fit
     schedule: tuple[ScheduledLevel, ...] = ()  # the steps by which it was found
     potentials: Potentials = field(default_factory=dict)  # those of the estimate itself
     pace: float = 0.0  # the last pace of its solver, where that was the same
@@ -104,8 +103,7 @@ class Fit:
     error: float  # the estimated sum of squared errors of all answers; NaN where it was not estimated
     status: Status  # why it stopped
     calls: int  # oracle calls in all
-    # Those of the fit and of the perturbed fit, over all answers; empty where the solver has none.
-    multipliers: tuple[Array, ...] = ()
+    multipliers: tuple[Array, ...] = ()  # of the fit and the perturbed fit, over all answers; or empty
     schedule: tuple[ScheduledLevel, ...] = ()  # the steps that were taken, where the solver can repeat them
     degrees_of_freedom: float = math.nan  # those that the fit has used; NaN where they were not estimated
 

@@ -42,20 +42,13 @@ class Diagnostics:
     reason: str  # why it stopped, in a sentence
     has_converged: bool = True  # whether it stopped because it was meant to, rather than for lack of steps
     path: tuple[PathPoint, ...] = ()  # the points it passed, coarse evidence first
-    # The estimated root mean square error of the measured answers, in standard deviations of their noise; NaN where it
-    # was not estimated.
-    estimated_error: float = math.nan
+    estimated_error: float = math.nan  # root mean square error of the measured answers, in units of noise; NaN: unknown
     oracle_calls: int = 0  # how many calls of the oracle it took
     total_stddev: float = 0.0  # the standard deviation of the estimated total; 0 where the total was given
-    # How long the solver's last steps were, in a measure of its own, for a later estimate to begin with; 0 where it has
-    # none.
-    pace: float = 0.0
+    pace: float = 0.0  # the length of the solver's last steps, in its own measure, for a later estimate; or 0
     notes: tuple[str, ...] = ()  # what a careful reader should know, in sentences
-    # The steps that were taken, level by level, by which other answers can be fitted in the same way.
-    schedule: tuple[ScheduledLevel, ...] = ()
-    # For each measured query, two arrays from which a later estimate can start: those of the fit and those of the
-    # perturbed fit.
-    multipliers: tuple[tuple[Query, Array, Array], ...] = ()
+    schedule: tuple[ScheduledLevel, ...] = ()  # the steps taken, level by level, to be repeated on other answers
+    multipliers: tuple[tuple[Query, Array, Array], ...] = ()  # a later estimate's start: fit, perturbed fit
     degrees_of_freedom: float = math.nan  # those that the fit has used, estimated; NaN where they were not estimated
 
     def plot(self) -> Any:  # noqa: ANN401 - altair has no types

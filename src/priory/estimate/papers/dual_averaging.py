@@ -19,8 +19,7 @@ class Averages:
     lipschitz: float  # K
     start: int = 0  # how many steps had been taken when K was last changed
     lowest: float = np.inf  # the lowest loss since then
-    # That loss at every hundredth step since then; the ripples of acceleration are shorter.
-    marks: tuple[float, ...] = ()
+    marks: tuple[float, ...] = ()  # that loss at every hundredth step since then; ripples of acceleration are shorter
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,8 +34,7 @@ class DualAveraging(Solver):
     traits = Traits(losses=frozenset({"l2", "custom"}))
     iterations: int = 5000  # how many steps it may take
     tolerance: float = 1e-6  # the relative fall of the loss below which it has converged
-    # What share of the safe K to begin with; a warm start takes the one that the earlier estimate ended at.
-    optimism: float = 0.1
+    optimism: float = 0.1  # the share of the safe K to begin with; a warm start takes the K of the earlier end
 
     def init(self, problem: Problem, start: Start = BASE) -> State:
         """The first guess; of a start it takes only K, as the potentials are rebuilt from averages."""

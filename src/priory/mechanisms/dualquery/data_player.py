@@ -50,8 +50,7 @@ class _Classes:
     """The values of an attribute, in classes by the rewards they satisfy."""
 
     of_value: NDArray[np.int64]  # the class of each value
-    # For each class (rows) whether it satisfies each query that reads the attribute (columns).
-    patterns: NDArray[np.bool_]
+    patterns: NDArray[np.bool_]  # whether each class (rows) satisfies each query that reads it (columns)
     column: dict[int, int]  # the column of each such query, by its number in the list of rewards
 
     @classmethod

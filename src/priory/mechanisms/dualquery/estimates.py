@@ -183,8 +183,7 @@ class _Stretch:
     sharpness: float  # h
     played: NDArray[np.int32]  # for the first, the sum of all answers over the records before it
     samples: list[int] = field(default_factory=list)  # how many queries each sampled
-    # For each, the numbers of the answers that the record before it satisfies.
-    hits: list[NDArray[np.int64]] = field(default_factory=list)
+    hits: list[NDArray[np.int64]] = field(default_factory=list)  # the answers that the record before satisfies
 
     def continues(self, sharpness: float, total: float) -> bool:
         """Whether a round of this sharpness can be one more."""

@@ -42,8 +42,7 @@ class BudgetPlan:
 
     counting: Budget  # for counts of the groups of the last level, or for the number of rows alone
     counts_groups: bool  # which of the two
-    # The marginals of each level, none where measuring them is not expected to help.
-    workloads: tuple[tuple[Clique, ...], ...]
+    workloads: tuple[tuple[Clique, ...], ...]  # the marginals of each level, none where they would not help
     shares: tuple[Budget | None, ...]  # what those may spend
 
 

@@ -73,8 +73,7 @@ class Program:
     after: tuple[Instruction, ...]  # steps that sum the marginals of maximal cliques to nested ones
     tables: tuple[Tables, ...]  # each bag's marginal as a product of tables, after the way back
     beliefs: tuple[Ref | None, ...]  # each bag's separator marginal after the way back
-    # For each clique of the layout, whether its own potentials enter a table (those of others are added).
-    is_leaf: tuple[bool, ...]
+    is_leaf: tuple[bool, ...]  # whether a clique's own potentials enter a table (those of others are added)
     most_leaves: int  # the largest number of cliques multiplied into one bag
 
 
