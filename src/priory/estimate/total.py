@@ -7,7 +7,7 @@ import numpy as np
 from priory.errors import OptionError
 from priory.estimate.evidence import Evidence
 from priory.factor import Array
-from priory.queries.parts import Identity, Part
+from priory.queries.parts import Identity
 from priory.queries.query import Query
 
 # A solution of Aᵀv = 1 counts as one when it misses by no more than this.
@@ -60,19 +60,14 @@ def _ones_solution(query: Query) -> Array | None:
     """The shortest v with Qᵀv = 1, part by part: ones are a Kronecker product of ones."""
     solution: Array = np.ones(1)
     for part, size in zip(query.parts, query.domain.shape, strict=True):
-        own = _part_solution(part, size)
-        if own is None:
-            return None
+        own = np.ones(size)
+        if not isinstance(part, Identity):
+            transposed = part.matrix(size).astype(np.float64).T
+            own = np.linalg.lstsq(transposed, np.ones(size), rcond=None)[0]
+            if np.abs(transposed @ own - 1).max() >= _EXACT:
+                return None
         solution = np.asarray(np.kron(solution, own), dtype=np.float64)
     return solution
-
-
-def _part_solution(part: Part, size: int) -> Array | None:
-    if isinstance(part, Identity):
-        return np.ones(size)
-    transposed = part.matrix(size).astype(np.float64).T
-    solution: Array = np.asarray(np.linalg.lstsq(transposed, np.ones(size), rcond=None)[0], dtype=np.float64)
-    return solution if np.abs(transposed @ solution - 1).max() < _EXACT else None
 
 
 def checked_total(total: float | None) -> float | None:

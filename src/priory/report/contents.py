@@ -57,14 +57,14 @@ class Contents:
 
 def places_alone(release: Release) -> list[Places]:
     """The groups of every attribute as they are shown by themselves."""
-    attributes = [(each, MOST_RUNS if each.is_ordered else MOST_GROUPS) for each in _attributes(release)]
-    return [Places.of(each, release.model.project(each.name).values, most) for each, most in attributes]
-
-
-def _attributes(release: Release) -> list[Attribute]:
     if release.schema is not None:
-        return [Attribute.of(column) for column in release.schema.modelled]
-    return [Attribute.coded(name, size) for name, size in zip(release.domain, release.domain.shape, strict=True)]
+        attributes = [Attribute.of(column) for column in release.schema.modelled]
+    else:
+        attributes = [Attribute.coded(name, release.domain[name]) for name in release.domain]
+    most = [MOST_RUNS if each.is_ordered else MOST_GROUPS for each in attributes]
+    return [
+        Places.of(each, release.model.project(each.name).values, n) for each, n in zip(attributes, most, strict=True)
+    ]
 
 
 def _most_measured(places: Sequence[Places], release: Release) -> list[Places]:

@@ -256,13 +256,10 @@ class _Search:
         evidence = Evidence.of(loss.domain, [Measurement(q, np.zeros(q.shape), 1.0) for q in loss.workload])
         return cls(loss, evidence, Uniform(loss.domain).bind(evidence.layout.cliques))
 
-    def start(self) -> _State:
-        _, shares = self.oracle(np.zeros(self.evidence.layout.size))
-        return self._state(np.zeros(self.evidence.size), self.loss.total * shares, 1)
-
     def near_the_records(self) -> _State:
         """The state that meets the records' answers as closely as the likelihood gains by it."""
-        state = self.start()
+        _, shares = self.oracle(np.zeros(self.evidence.layout.size))
+        state = self._state(np.zeros(self.evidence.size), self.loss.total * shares, 1)
         for temperature in TEMPERATURES:
             tried = self.moved(state, *self.records(), temperature, FIRST)
             if tried.near.value > GAIN * state.near.value:

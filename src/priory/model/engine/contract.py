@@ -52,7 +52,11 @@ class Contraction:
         self.layout = layout
         self.plan = plan
         self._program = program(plan, layout)
-        _check_memory(plan, _DOUBLE * (self._program.size + 2 * layout.size), memory_in_bytes)
+        needed = _DOUBLE * (self._program.size + 2 * layout.size)
+        if needed > memory_in_bytes:
+            message = f"the model would need {needed:,} bytes, {memory_in_bytes:,} are allowed: {plan}"
+            limit = memory_in_bytes // _DOUBLE
+            raise SizeError(message, cells=needed // _DOUBLE, limit=limit, cliques=plan.maximal[:8])
         self._starts = np.array(layout.offsets[:-1], dtype=np.int64)
         self._repeats = np.array(layout.sizes, dtype=np.int64)
         self._is_leaf = np.array(self._program.is_leaf, dtype=bool)
@@ -177,13 +181,3 @@ class Contraction:
     def _nothing(self, buffer: Array) -> tuple[Array, float]:
         buffer[: self.layout.size] = 0.0
         return buffer, -np.inf
-
-
-def _check_memory(plan: Plan, needed: int, allowed: int) -> None:
-    if needed > allowed:
-        raise SizeError(
-            f"the model would need {needed:,} bytes, {allowed:,} are allowed: {plan}",
-            cells=needed // _DOUBLE,
-            limit=allowed // _DOUBLE,
-            cliques=plan.maximal[:8],
-        )
