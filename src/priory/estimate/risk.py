@@ -122,8 +122,13 @@ class CoupledFits:
         """Both solvers one step on."""
         after = self.solver.step(self.problem, state.fit)
         if self._has_tangent:
-            return self._along(state, after, state.perturbed.calls, accuracy=_ROUGH)
+            return self.followed(state, after)
         return self.coupled(after, self.solver.follow(self.perturbed, state.perturbed, state.fit, after))
+
+    def followed(self, before: CoupledState, fit: State, near: CoupledState | None = None) -> CoupledState:
+        """A fit that one step from `before` led to, and how it moves with its answers; sharply, from that of `near`."""
+        start, accuracy = (None, _ROUGH) if near is None else (near.perturbation / SPLIT, _SHARP)
+        return self._along(before, fit, before.perturbed.calls, accuracy=accuracy, start=start)
 
     def between(self, start: CoupledState, end: CoupledState, share: float) -> CoupledState:
         """Both states at multipliers a share of the way from `start` to `end`."""
@@ -139,10 +144,6 @@ class CoupledFits:
             return state
         start = state.perturbation / SPLIT
         return self._along(before, state.fit, state.perturbed.calls, accuracy=_SHARP, start=start)
-
-    def followed(self, before: CoupledState, fit: State, near: CoupledState) -> CoupledState:
-        """What one step from `before` led to, and the perturbed fit beside it, searched for from that of `near`."""
-        return self._along(before, fit, before.perturbed.calls, accuracy=_SHARP, start=near.perturbation / SPLIT)
 
     @property
     def _has_tangent(self) -> bool:
