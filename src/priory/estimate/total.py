@@ -60,10 +60,10 @@ def _ones_solution(query: Query) -> Array | None:
     """The shortest v with Qᵀv = 1, part by part: ones are a Kronecker product of ones."""
     solution: Array = np.ones(1)
     for part, size in zip(query.parts, query.domain.shape, strict=True):
-        own = np.ones(size)
+        own: Array = np.ones(size)
         if not isinstance(part, Identity):
             transposed = part.matrix(size).astype(np.float64).T
-            own = np.linalg.lstsq(transposed, np.ones(size), rcond=None)[0]
+            own = np.asarray(np.linalg.lstsq(transposed, np.ones(size), rcond=None)[0], dtype=np.float64)
             if np.abs(transposed @ own - 1).max() >= _EXACT:
                 return None
         solution = np.asarray(np.kron(solution, own), dtype=np.float64)
