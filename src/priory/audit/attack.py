@@ -70,15 +70,10 @@ class Codes:
 
 @dataclass(frozen=True, eq=False)
 class Loss:
-    """The exact privacy loss of one run.
+    """The exact privacy loss of one run."""
 
-    Attributes:
-        value: log P(transcript | the table it was run on) − log P(transcript | the neighbour).
-        picks: how many of its answers were picks.
-    """
-
-    value: float
-    picks: int
+    value: float  # log P(transcript | the table it was run on) − log P(transcript | the neighbour)
+    picks: int  # how many of its answers were picks
 
 
 def attacked(name: str, effort: Effort) -> Iterator[Finding]:

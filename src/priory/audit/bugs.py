@@ -46,14 +46,10 @@ ZCDP = Budget.zcdp(Fraction(1, 2), relation="replace-one")
 
 @dataclass(frozen=True)
 class Bug:
-    """Something wrong, and who must notice.
+    """Something wrong, and who must notice."""
 
-    Attributes:
-        change: puts it into the code, for a while.
-        tests: the tests of the battery that are run on the changed code, by name; each must complain.
-    """
-
-    change: Change
+    change: Change  # puts it into the code, for a while
+    # The tests of the battery that are run on the changed code, by name; each must complain.
     tests: dict[str, Complaint]
 
 

@@ -25,21 +25,13 @@ _MOMENTS = ("never", "never", "before", "reserved", "paid", "looked", "ending", 
 
 @dataclass(frozen=True)
 class Tally:
-    """What the plans were seen to do, from their own notes, against what the book says.
+    """What the plans were seen to do, from their own notes, against what the book says."""
 
-    Attributes:
-        plans: how many were started.
-        killed: how many did not end by themselves.
-        overspent: whether the book ever went above its total, or a looked-at amount was not covered.
-        lost: how many looks are not charged.
-        miscounted: how many plans that ended normally are charged something else than they spent.
-    """
-
-    plans: int
-    killed: int
-    overspent: bool
-    lost: int
-    miscounted: int
+    plans: int  # how many were started
+    killed: int  # how many did not end by themselves
+    overspent: bool  # whether the book ever went above its total, or a looked-at amount was not covered
+    lost: int  # how many looks are not charged
+    miscounted: int  # how many plans that ended normally are charged something else than they spent
 
 
 def killed_ledgers(effort: Effort) -> Iterator[Finding]:

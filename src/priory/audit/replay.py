@@ -30,17 +30,12 @@ REPLAYED = "same requests, differences paid for"
 
 @dataclass(frozen=True)
 class Run:
-    """One recorded run.
+    """One recorded run."""
 
-    Attributes:
-        asked: what the randomness was asked, with the truth.
-        payments: what was paid before each request, in the budget's currency: (place in `asked`, amount).
-        release: what came out.
-    """
-
-    asked: list[Asked]
+    asked: list[Asked]  # what the randomness was asked, with the truth
+    # What was paid before each request, in the budget's currency: (place in `asked`, amount).
     payments: list[tuple[int, Fraction]]
-    release: Release
+    release: Release  # what came out
 
 
 def replayed(name: str, effort: Effort) -> Iterator[Finding]:

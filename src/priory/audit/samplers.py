@@ -119,17 +119,11 @@ def forks(effort: Effort) -> Iterator[Finding]:  # noqa: ARG001
 
 @dataclass(frozen=True)
 class Law:
-    """The values that are tested one by one, with the tails as two more, and how likely each is.
+    """The values that are tested one by one, with the tails as two more, and how likely each is."""
 
-    Attributes:
-        probabilities: of each value from −reach to reach.
-        edges: where in them each tested value begins; unlikely ones are merged.
-        reach: see `probabilities`.
-    """
-
-    probabilities: Floats
-    edges: NDArray[np.int64]
-    reach: int
+    probabilities: Floats  # of each value from −reach to reach
+    edges: NDArray[np.int64]  # where in them each tested value begins; unlikely ones are merged
+    reach: int  # see `probabilities`
 
     @classmethod
     def of(cls, noise: Noise, draws: int) -> "Law":
@@ -180,13 +174,9 @@ class Law:
 
 @dataclass(frozen=True)
 class Biased:
-    """A planted bug: noise that is 1 instead of 0 a little too often.
+    """A planted bug: noise that is 1 instead of 0 a little too often."""
 
-    Attributes:
-        bias: how much of the probability is moved.
-    """
-
-    bias: float
+    bias: float  # how much of the probability is moved
     name = "biased"
     kinds = OperatingSystem.kinds
 

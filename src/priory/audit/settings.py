@@ -38,15 +38,10 @@ COLOUR, AGE, SMOKER = DOMAIN.attributes
 
 @dataclass(frozen=True)
 class Measuring:
-    """Answers queries, and nothing else.
+    """Answers queries, and nothing else."""
 
-    Attributes:
-        queries: what is asked; those with real entries go on a lattice.
-        noise: which noise; by default the currency's own.
-    """
-
-    queries: tuple[Query, ...]
-    noise: NoiseKind | None = None
+    queries: tuple[Query, ...]  # what is asked; those with real entries go on a lattice
+    noise: NoiseKind | None = None  # which noise; by default the currency's own
 
     def run(self, curator: Curator, budget: Budget) -> Release:
         """Equal shares for all of them."""
@@ -57,23 +52,14 @@ class Measuring:
 
 @dataclass(frozen=True)
 class Choosing:
-    """Picks candidates by a score twice, and nothing else.
+    """Picks candidates by a score twice, and nothing else."""
 
-    Attributes:
-        queries: what the candidates ask.
-        score: what they are compared by.
-        draws: how many are picked at once.
-        kind: how; by default the currency's own way.
-        has_estimates: whether the score compares with model answers; they are small and public.
-        is_restricted: whether only every second candidate may be picked.
-    """
-
-    queries: tuple[Query, ...]
-    score: Score
-    draws: int = 1
-    kind: ChoiceKind | None = None
-    has_estimates: bool = True
-    is_restricted: bool = False
+    queries: tuple[Query, ...]  # what the candidates ask
+    score: Score  # what they are compared by
+    draws: int = 1  # how many are picked at once
+    kind: ChoiceKind | None = None  # how; by default the currency's own way
+    has_estimates: bool = True  # whether the score compares with model answers; they are small and public
+    is_restricted: bool = False  # whether only every second candidate may be picked
 
     def run(self, curator: Curator, budget: Budget) -> Release:
         """Half of the budget each time."""
@@ -92,17 +78,11 @@ Build = Callable[[PublicRows], Mechanism]
 
 @dataclass(frozen=True)
 class Setting:
-    """A mechanism with settings other than the defaults.
+    """A mechanism with settings other than the defaults."""
 
-    Attributes:
-        build: the mechanism, from public rows where it uses them.
-        public: which kind of public rows it is given.
-        needs_total: whether it can only be asked for where the number of rows is public.
-    """
-
-    build: Build
-    public: str = "smaller"
-    needs_total: bool = False
+    build: Build  # the mechanism, from public rows where it uses them
+    public: str = "smaller"  # which kind of public rows it is given
+    needs_total: bool = False  # whether it can only be asked for where the number of rows is public
 
     def fits(self, budget: Budget) -> bool:
         """Whether it can be asked for with such a budget."""

@@ -53,23 +53,14 @@ KEY = bytes(32)
 
 @dataclass(frozen=True)
 class NeighbouringTables:
-    """Two tables that differ in one person, or strangers that differ in any way.
+    """Two tables that differ in one person, or strangers that differ in any way."""
 
-    Attributes:
-        name: what the difference is.
-        one: rows of the first table.
-        other: rows of the second.
-        budget: what is promised about them.
-        in_memory: whether they are brought as columns in memory rather than as CSV files.
-        are_strangers: whether they need not be neighbours; then only what is asked must be the same.
-    """
-
-    name: str
-    one: tuple[Row, ...]
-    other: tuple[Row, ...]
-    budget: Budget
-    in_memory: bool = False
-    are_strangers: bool = False
+    name: str  # what the difference is
+    one: tuple[Row, ...]  # rows of the first table
+    other: tuple[Row, ...]  # rows of the second
+    budget: Budget  # what is promised about them
+    in_memory: bool = False  # whether they are brought as columns in memory rather than as CSV files
+    are_strangers: bool = False  # whether they need not be neighbours; then only what is asked must be the same
 
     bases: ClassVar[tuple[str, ...]] = ("random", "empty", "one row", "constant", "duplicates", "lone")
 

@@ -22,36 +22,22 @@ _ALLOWANCE = Fraction(1, 10**12)
 
 @dataclass(frozen=True)
 class Belief:
-    """How far a belief can grow.
+    """How far a belief can grow."""
 
-    Attributes:
-        before: the probability that somebody gave it without the release.
-        after: the largest probability that they can give it with the release.
-    """
-
-    before: float
-    after: float
+    before: float  # the probability that somebody gave it without the release
+    after: float  # the largest probability that they can give it with the release
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """A budget in words.
+    """A budget in words."""
 
-    Attributes:
-        budget: what is explained.
-        epsilon: the privacy loss that the beliefs are worked out for.
-        delta: the δ that belongs to ε in the promise; 0 for a pure promise. No probability of failure: see `tail`.
-        tail: a bound on the probability, over the noise, that a belief grows further.
-        beliefs: how far beliefs can grow, except with probability `tail`.
-        lines: the words.
-    """
-
-    budget: Budget
-    epsilon: float
-    delta: float
-    tail: float
-    beliefs: tuple[Belief, ...]
-    lines: tuple[str, ...]
+    budget: Budget  # what is explained
+    epsilon: float  # the privacy loss that the beliefs are worked out for
+    delta: float  # the δ that belongs to ε in the promise; 0 for a pure promise. No probability of failure: see `tail`
+    tail: float  # a bound on the probability, over the noise, that a belief grows further
+    beliefs: tuple[Belief, ...]  # how far beliefs can grow, except with probability `tail`
+    lines: tuple[str, ...]  # the words
 
     def __str__(self) -> str:
         return "\n".join(self.lines)

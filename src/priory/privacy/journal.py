@@ -18,57 +18,36 @@ from priory.queries.query import Query
 
 @dataclass(frozen=True)
 class PublicTotal:
-    """The number of rows, where it is public.
-
-    Attributes:
-        total: the number.
-    """
+    """The number of rows, where it is public."""
 
     total: int
 
 
 @dataclass(frozen=True)
 class Paid:
-    """A payment, written before the look that it pays for.
+    """A payment, written before the look that it pays for."""
 
-    Attributes:
-        spent: all that the run has paid by now, in its budget's currency.
-    """
-
-    spent: Fraction
+    spent: Fraction  # all that the run has paid by now, in its budget's currency
 
 
 @dataclass(frozen=True, eq=False)
 class Answered:
-    """A batch of noisy answers.
+    """A batch of noisy answers."""
 
-    Attributes:
-        measurements: the answers, in the order of the queries.
-    """
-
-    measurements: tuple[Measurement, ...]
+    measurements: tuple[Measurement, ...]  # the answers, in the order of the queries
 
 
 @dataclass(frozen=True)
 class Picked:
-    """Candidates that were picked privately.
+    """Candidates that were picked privately."""
 
-    Attributes:
-        picks: the candidates.
-        share: what all of them cost together.
-    """
-
-    picks: tuple[Pick, ...]
-    share: Fraction
+    picks: tuple[Pick, ...]  # the candidates
+    share: Fraction  # what all of them cost together
 
 
 @dataclass(frozen=True)
 class Numbered:
-    """A noisy number about the whole table.
-
-    Attributes:
-        number: the number.
-    """
+    """A noisy number about the whole table."""
 
     number: NoisyNumber
 
@@ -97,11 +76,7 @@ class Journal(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Transcript:
-    """What a run was answered, in order.
-
-    Attributes:
-        entries: all of it.
-    """
+    """What a run was answered, in order."""
 
     entries: tuple[Entry, ...] = ()
 

@@ -28,17 +28,11 @@ FEW, NEARLY = 20_000, 0.98
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """What is known of f.
+    """What is known of f."""
 
-    Attributes:
-        lower: f is at least this.
-        upper: f is at most this: the largest error of `weights`.
-        weights: of the rows.
-    """
-
-    lower: float
-    upper: float
-    weights: Array
+    lower: float  # f is at least this
+    upper: float  # f is at most this: the largest error of `weights`
+    weights: Array  # of the rows
 
 
 def best_mixture(cells: Sequence[Places], truths: Sequence[Array], start: Array, tolerance: float) -> Bounds:

@@ -32,17 +32,12 @@ _LARGEST_ANSWER = 2**61
 
 @dataclass(frozen=True)
 class Noise(ABC):
-    """A distribution on the whole numbers, symmetric about 0, that is added to answers.
+    """A distribution on the whole numbers, symmetric about 0, that is added to answers."""
 
-    Attributes:
-        scale: its parameter, in counts; a number that a double holds exactly, so that what is drawn is what was paid.
-        kind: its name.
-        family: the shape of its curve, where that is all that matters.
-    """
-
+    # Its parameter, in counts; a number that a double holds exactly, so that what is drawn is what was paid.
     scale: Fraction
-    kind: ClassVar[str]
-    family: ClassVar[Literal["laplace", "gaussian"]]
+    kind: ClassVar[str]  # its name
+    family: ClassVar[Literal["laplace", "gaussian"]]  # the shape of its curve, where that is all that matters
 
     @abstractmethod
     def cost(self, sensitivity: Sensitivity, currency: Currency) -> Fraction | None:
@@ -165,12 +160,9 @@ class RoundedGaussian(Noise):
 
     Answers are whole numbers of steps, so that adding rounded noise to one is rounding the sum of it and Gaussian
     noise: what is released is worked out from the Gaussian mechanism's answer, and costs what that does.
-
-    Attributes:
-        bits: the lattice step is 2^−bits counts.
     """
 
-    bits: int = 0
+    bits: int = 0  # the lattice step is 2^−bits counts
     kind = "rounded-gaussian"
     family = "gaussian"
 

@@ -124,17 +124,11 @@ def is_private(randomness: Randomness) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """What a replay saw: one request and the true values behind it.
+    """What a replay saw: one request and the true values behind it."""
 
-    Attributes:
-        request: the noise or the choice, with its scale.
-        truth: the true answers or scores. Private: this is for tests on made-up tables.
-        result: what was returned for it.
-    """
-
-    request: Noise | Choice
-    truth: Integers
-    result: Integers | int
+    request: Noise | Choice  # the noise or the choice, with its scale
+    truth: Integers  # the true answers or scores. Private: this is for tests on made-up tables
+    result: Integers | int  # what was returned for it
 
 
 class Replay:

@@ -29,32 +29,21 @@ SCORE_BITS, WEIGHT_BITS, LATTICE_BITS = 62, 10, 10
 
 @dataclass(frozen=True)
 class Pick:
-    """The candidate that was chosen.
+    """The candidate that was chosen."""
 
-    Attributes:
-        query: the place of its query in the list that was given.
-        cell: the place of its answer among the query's answers, flattened; None where whole queries are candidates.
-        is_complement: whether it is the complement of that answer.
-    """
-
-    query: int
+    query: int  # the place of its query in the list that was given
+    # The place of its answer among the query's answers, flattened; None where whole queries are candidates.
     cell: int | None = None
-    is_complement: bool = False
+    is_complement: bool = False  # whether it is the complement of that answer
 
 
 @dataclass(frozen=True)
 class Neighbours:
-    """Who is protected, as far as scores need to know.
+    """Who is protected, as far as scores need to know."""
 
-    Attributes:
-        relation: which tables are neighbours.
-        max_rows: how many records one person may have.
-        total: the number of rows where that is public, else None.
-    """
-
-    relation: Relation
-    max_rows: int
-    total: int | None
+    relation: Relation  # which tables are neighbours
+    max_rows: int  # how many records one person may have
+    total: int | None  # the number of rows where that is public, else None
 
 
 Queries: TypeAlias = Sequence[Query]
@@ -63,19 +52,12 @@ Estimates: TypeAlias = Sequence[Numbers]
 
 
 class Score(ABC):
-    """A kind of score; members are described as data and checked before anything is paid.
+    """A kind of score; members are described as data and checked before anything is paid."""
 
-    Attributes:
-        kind: its name in the book.
-        needs_estimates: whether each query comes with the answers of a model.
-        needs_rows: whether the number of rows comes after the true answers.
-        knows_total: whether a public number of rows lowers its sensitivity.
-    """
-
-    kind: ClassVar[str]
-    needs_estimates: ClassVar[bool] = True
-    needs_rows: ClassVar[bool] = False
-    knows_total: ClassVar[bool] = False
+    kind: ClassVar[str]  # its name in the book
+    needs_estimates: ClassVar[bool] = True  # whether each query comes with the answers of a model
+    needs_rows: ClassVar[bool] = False  # whether the number of rows comes after the true answers
+    knows_total: ClassVar[bool] = False  # whether a public number of rows lowers its sensitivity
 
     @abstractmethod
     def check(self, queries: Queries, estimates: Estimates, row_limit: int = ROW_LIMIT) -> None:
@@ -130,14 +112,10 @@ class L1Error(Score):
     """weight·(‖q(D) − estimate‖₁ − expected noise), a candidate for each query [AIM; MST].
 
     One person moves the norm by at most the query's L1 sensitivity; the expected noise is public and moves nothing.
-
-    Attributes:
-        weights: one for each query; all 1 if empty. They are rounded to 1/1024 of the largest.
-        expected: the L1 norm of the noise a measurement of each query would have; all 0 if empty.
     """
 
-    weights: tuple[float, ...] = ()
-    expected: tuple[float, ...] = ()
+    weights: tuple[float, ...] = ()  # one for each query; all 1 if empty. They are rounded to 1/1024 of the largest
+    expected: tuple[float, ...] = ()  # the L1 norm of the noise a measurement of each query would have; all 0 if empty
     kind = "L1 error"
 
     def check(self, queries: Queries, estimates: Estimates, row_limit: int = ROW_LIMIT) -> None:
@@ -181,12 +159,9 @@ class Dependence(Score):
 
     One row added or removed moves it by at most 2n/(n+1) < 2; one row replaced, with n public, by at most 3 + 2/n
     [Zhang et al. 2017], or 4 by two of the former. More rows a person take as many steps.
-
-    Attributes:
-        children: X of each query, which must be a marginal; its other attributes are Π.
     """
 
-    children: tuple[str, ...]
+    children: tuple[str, ...]  # X of each query, which must be a marginal; its other attributes are Π
     kind = "dependence"
     needs_estimates = False
     knows_total = True
@@ -228,14 +203,10 @@ class Payoff(Score):
     The estimate of an answer is total·Σ q(x) over the records x of the rounds so far, and the complement of q counts
     the rows that q does not: n − q(D), with the estimate rounds·total − estimate. One person moves an answer by at
     most `largest_change`, and its complement by as much as that of 1 − q.
-
-    Attributes:
-        rounds: how many rounds there were.
-        total: the number of rows, public or paid for.
     """
 
-    rounds: int
-    total: float
+    rounds: int  # how many rounds there were
+    total: float  # the number of rows, public or paid for
     kind = "payoff"
     needs_rows = True
 

@@ -26,31 +26,18 @@ UNKNOWN_RANDOMNESS = "opendp or priory"
 
 @dataclass(frozen=True)
 class Statement:
-    """The privacy statement of a release.
+    """The privacy statement of a release."""
 
-    Attributes:
-        mechanism: what made it.
-        budget: what it was allowed to spend; this is the promise.
-        spent: what it did spend, in the budget's currency.
-        unit: who is protected, in words.
-        dataset: the declared name of the data set.
-        ledger: whether a book on disk keeps what was spent ("file") or the run kept its own ("memory").
-        is_private: False if the randomness was a test's.
-        version: of priory.
-        randomness: who drew the noise: "priory", "opendp", or what a file says.
-        randomness_version: of the library that drew it.
-    """
-
-    mechanism: str
-    budget: Budget
-    spent: Fraction
-    unit: str
-    dataset: str
-    ledger: str
-    is_private: bool
-    version: str
-    randomness: str = UNKNOWN_RANDOMNESS
-    randomness_version: str = ""
+    mechanism: str  # what made it
+    budget: Budget  # what it was allowed to spend; this is the promise
+    spent: Fraction  # what it did spend, in the budget's currency
+    unit: str  # who is protected, in words
+    dataset: str  # the declared name of the data set
+    ledger: str  # whether a book on disk keeps what was spent ("file") or the run kept its own ("memory")
+    is_private: bool  # False if the randomness was a test's
+    version: str  # of priory
+    randomness: str = UNKNOWN_RANDOMNESS  # who drew the noise: "priory", "opendp", or what a file says
+    randomness_version: str = ""  # of the library that drew it
 
     @classmethod
     def of(
