@@ -13,18 +13,18 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from priory.app.registry import MECHANISMS
-from priory.audit.attack import Codes, claimed, frequency_bound, likelihood_bound, loss_of, worst_pair
+from priory.audit.attack import claimed, frequency_bound, likelihood_bound, loss_of, worst_pair
 from priory.audit.battery import TESTS, _in_processes, findings_of, name_of
-from priory.audit.bugs import BUGS, complaints_of, planted
+from priory.audit.bugs import BUGS, PLANTED, complaints_of, planted
 from priory.audit.canaries import counts_in
 from priory.audit.findings import QUICK, Effort, Finding, Test
 from priory.audit.laws import Pair, choice_price, log_chances, log_masses, price
-from priory.audit.planted import PLANTED
-from priory.audit.replay import pairs, replay
+from priory.audit.replay import complaints_about, pairs
 from priory.audit.samplers import selection_probabilities
-from priory.audit.settings import SETTINGS, Measuring
-from priory.audit.tables import SPELLINGS, NeighbouringTables, crowds, neighbours, strangers
+from priory.audit.settings import SETTINGS, Measuring, always
+from priory.audit.tables import SPELLINGS, NeighbouringTables, coded, crowds, neighbours, strangers
 from priory.cli.audit import tables
+from priory.data.sources.memory import MemorySource
 from priory.data.spelling import of_cell
 from priory.domain import Domain
 from priory.privacy.budget import Budget, Currency
@@ -117,7 +117,7 @@ def test_each_planted_mechanism_is_caught_for_its_own_bug() -> None:
     }
     assert set(expected) == set(PLANTED)
     for name, words in expected.items():
-        complaints = replay(lambda _, name=name: PLANTED[name], 4)  # type: ignore[misc]
+        complaints = list(complaints_about(always(PLANTED[name]), 4))
         assert complaints
         assert any(word in complaints[0] for word in words)
 
@@ -200,10 +200,12 @@ def test_discrete_gaussian_noise_has_no_price_in_gaussian_dp() -> None:
     assert math.isinf(price(Gaussian(Fraction(2)), np.ones(1), Budget.gaussian(1)))
 
 
-WITH_ROW, WITHOUT = (Codes(ONE, np.zeros((n, 1), dtype=np.int64)) for n in (3, 2))
+WITH_ROW, WITHOUT = (coded(ONE, [[0]] * n) for n in (3, 2))
 
 
-def losses(budget: Budget, fits: int, one: Codes = WITH_ROW, other: Codes = WITHOUT) -> NDArray[np.float64]:
+def losses(
+    budget: Budget, fits: int, one: MemorySource = WITH_ROW, other: MemorySource = WITHOUT
+) -> NDArray[np.float64]:
     """Losses of one answer about tables of three rows and of two, run on the first."""
     mechanism = Measuring((Query.marginal(ONE, "a"),))
     return np.array([loss_of(mechanism, budget, one, other).value for _ in range(fits)])

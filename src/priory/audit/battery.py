@@ -21,10 +21,8 @@ from priory.audit.kills import killed_ledgers
 from priory.audit.numbers import bad_numbers
 from priory.audit.prices import prices
 from priory.audit.primitives import primitives
-from priory.audit.public import public_data
-from priory.audit.replay import replayed
 from priory.audit.samplers import exactness, forks, planted_bias, selection_law, support
-from priory.audit.settings import SETTINGS, replayed_setting
+from priory.audit.settings import SETTINGS, replayed_from_public, replayed_mechanism, replayed_setting
 
 # Tests of one thing each, so that two processes have as much to do as each other and an error stops only one.
 TESTS: tuple[Test, ...] = (
@@ -34,8 +32,8 @@ TESTS: tuple[Test, ...] = (
     support,
     prices,
     primitives,
-    *(partial(replayed, name) for name in MECHANISMS),
-    *(partial(public_data, name) for name, entry in MECHANISMS.items() if entry.with_public is not None),
+    *(partial(replayed_mechanism, name) for name in MECHANISMS),
+    *(partial(replayed_from_public, name) for name, entry in MECHANISMS.items() if entry.with_public is not None),
     *(partial(replayed_setting, name) for name in SETTINGS),
     *(partial(caught, name) for name in BUGS),
     *(partial(attacked, name) for name in MECHANISMS),

@@ -4,22 +4,21 @@ import contextlib
 import hashlib
 import math
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from priory.app.registry import MECHANISMS, Mechanism
+from priory.app.registry import Mechanism
 from priory.audit import prices as prices_module
 from priory.audit.findings import BUG_PREFIX, Effort, Finding
-from priory.audit.planted import PLANTED, exact_rows
 from priory.audit.prices import prices
 from priory.audit.primitives import audited_choice, audited_noise, claim_of
-from priory.audit.replay import complaints_about
-from priory.audit.settings import complaints_about_setting
+from priory.audit.replay import Setting, complaints_about
+from priory.audit.settings import SETTINGS, always, default_setting
 from priory.audit.tables import NeighbouringTables
 from priory.data import spelling
 from priory.data.cells import Cells, is_null
@@ -32,13 +31,15 @@ from priory.privacy.budget import Budget
 from priory.privacy.choice import NoisyMax, PermuteAndFlip
 from priory.privacy.curator import Curator
 from priory.privacy.functionals import LargestCell
+from priory.privacy.ledger import Event
+from priory.privacy.measurement import Measurement
 from priory.privacy.noise import Gaussian, Laplace, Noise
 from priory.privacy.scores import Dependence, L1Error, Payoff
 from priory.queries.query import Query
 from priory.queries.sensitivity import largest_change
+from priory.release import Release
 
 Make = Callable[[Any], Any]
-Change = Callable[[], AbstractContextManager[object]]
 Complaint = Callable[[Effort], str | None]
 PURE = Budget.pure(1, relation="replace-one")
 ZCDP = Budget.zcdp(Fraction(1, 2), relation="replace-one")
@@ -48,9 +49,11 @@ ZCDP = Budget.zcdp(Fraction(1, 2), relation="replace-one")
 class Bug:
     """Something wrong, and who must notice."""
 
-    change: Change  # puts it into the code, for a while
-    # The tests of the battery that are run on the changed code, by name; each must complain.
-    tests: dict[str, Complaint]
+    tests: dict[
+        str, Complaint
+    ]  # the tests of the battery that are run on the changed code, by name; each must complain
+    changes: tuple[tuple[object, str, Make], ...] = ()  # what is put into the code for a while; see `planted`
+    is_in_opening: bool = False  # whether it is about opening tables; those that are open already are right
 
 
 def caught(name: str, effort: Effort) -> Iterator[Finding]:
@@ -62,7 +65,12 @@ def caught(name: str, effort: Effort) -> Iterator[Finding]:
 
 def complaints_of(bug: Bug, effort: Effort) -> dict[str, str | None]:
     """What each of the tests says about it."""
-    with bug.change():
+    with contextlib.ExitStack() as stack:
+        if bug.is_in_opening:
+            NeighbouringTables.sources.cache_clear()
+            stack.callback(NeighbouringTables.sources.cache_clear)
+        for change in bug.changes:
+            stack.enter_context(planted(*change))
         return {test: complaint(effort) for test, complaint in bug.tests.items()}
 
 
@@ -77,30 +85,73 @@ def planted(owner: object, name: str, make: Make) -> Iterator[None]:
         setattr(owner, name, right)
 
 
-def _all_planted(*changes: tuple[object, str, Make]) -> Change:
-    @contextlib.contextmanager
-    def change() -> Iterator[None]:
-        with contextlib.ExitStack() as stack:
-            for each in changes:
-                stack.enter_context(planted(*each))
-            yield
+@dataclass(frozen=True)
+class Planted:
+    """A mechanism with a bug, made of one function."""
 
-    return change
+    measured: Callable[[Curator, Budget], Sequence[Measurement]]
+
+    def run(self, curator: Curator, budget: Budget) -> Release:
+        """Release what it measured."""
+        return Release(curator.domain, tuple(self.measured(curator, budget)), curator.statement("planted"))
 
 
-def _opened_anew(*changes: tuple[object, str, Make]) -> Change:
-    """For what is wrong in opening tables: those that are open already are right."""
+def _colours(curator: Curator) -> Query:
+    return Query.marginal(curator.domain, "colour")
 
-    @contextlib.contextmanager
-    def change() -> Iterator[None]:
-        NeighbouringTables.sources.cache_clear()
-        try:
-            with _all_planted(*changes)():
-                yield
-        finally:
-            NeighbouringTables.sources.cache_clear()
 
-    return change
+def _exact_rows(curator: Curator) -> int:
+    """The true number of rows, unpaid: what no mechanism may know."""
+    return int(curator._truths.of([Query.marginal(curator.domain, ())])[0])  # noqa: SLF001 - this is the bug
+
+
+def _peeking(curator: Curator, budget: Budget) -> Sequence[Measurement]:
+    """What is asked depends on the number of rows."""
+    names = curator.domain.attributes[: 1 + _exact_rows(curator) % 2]
+    return curator.answer([Query.marginal(curator.domain, name) for name in names], budget.split([1] * len(names)))
+
+
+def _raising(curator: Curator, budget: Budget) -> Sequence[Measurement]:
+    """Tables with an odd number of rows are refused."""
+    if _exact_rows(curator) % 2:
+        raise ValueError
+    return curator.answer([_colours(curator)], [budget])
+
+
+def _forgetful(curator: Curator, budget: Budget) -> Sequence[Measurement]:
+    """It answers twice and pays once."""
+    (measured,) = curator.answer([_colours(curator)], [budget])
+    return measured, _unpaid(curator, measured.noise or Laplace(Fraction(1)))
+
+
+def _understated(curator: Curator, budget: Budget) -> Sequence[Measurement]:
+    """Half the noise for the whole price."""
+    (measured,) = curator.answer([_colours(curator)], [budget.part(Fraction(1, 2))])
+    noise = measured.noise or Laplace(Fraction(1))
+    half = type(noise)(Fraction(float(noise.scale) / 2))
+    curator.reservation.charge([Event(half.kind, "understated", budget.amount / 2)])
+    return [_unpaid(curator, half)]
+
+
+def _unpaid(curator: Curator, noise: Noise) -> Measurement:
+    query = _colours(curator)
+    values = curator._randomness.noisy(curator._truths.of([query])[0], noise)  # noqa: SLF001 - this is the bug
+    return Measurement(query, values, noise.stddev, noise)
+
+
+def _telling(curator: Curator, budget: Budget) -> Sequence[Measurement]:
+    """The true number of rows stands beside the noisy answers."""
+    rows = Measurement.of(Query.marginal(curator.domain, ()), _exact_rows(curator), 0.0)
+    return *curator.answer([_colours(curator)], [budget]), rows
+
+
+PLANTED: dict[str, Mechanism] = {
+    "a mechanism that peeks": Planted(_peeking),
+    "an error that depends on the rows": Planted(_raising),
+    "a second answer without a charge": Planted(_forgetful),
+    "noise for half the sensitivity": Planted(_understated),
+    "a true count in the release": Planted(_telling),
+}
 
 
 def _halved(right: Callable[..., Fraction]) -> Callable[..., Fraction]:
@@ -213,35 +264,30 @@ class _Exact:
 
 def _counted_exactly(right: Callable[..., Any]) -> Callable[..., Any]:
     def counted(curator: Curator, *arguments: Any) -> Any:  # noqa: ANN401 - as the right one
-        return _Exact(right(curator, *arguments), max(1.0, float(exact_rows(curator))))
+        return _Exact(right(curator, *arguments), max(1.0, float(_exact_rows(curator))))
 
     return counted
 
 
 def _rounds_by_rows(right: Callable[..., Any]) -> Callable[..., Any]:
     def run(self: MWEM, curator: Curator, budget: Budget) -> Any:  # noqa: ANN401 - as the right one
-        return right(replace(self, rounds=1 + exact_rows(curator).bit_length()), curator, budget)
+        return right(replace(self, rounds=1 + _exact_rows(curator).bit_length()), curator, budget)
 
     return run
 
 
 def _replay(name: str) -> dict[str, Complaint]:
-    return {f"replay of {name}": lambda effort: next(complaints_about(MECHANISMS[name].build, effort.neighbours), None)}
+    """The replay of a mechanism by default, or of one of the settings."""
+    setting = SETTINGS.get(name) or default_setting(name)
+    return {f"replay of {name}": partial(_first_complaint, setting)}
 
 
-def _replay_setting(name: str) -> dict[str, Complaint]:
-    return {f"replay of {name}": lambda effort: next(complaints_about_setting(name, effort.neighbours), None)}
+def _first_complaint(setting: Setting, effort: Effort) -> str | None:
+    return next(complaints_about(setting, effort.neighbours), None)
 
 
 def _price(effort: Effort) -> str | None:
     return next((f"{finding.test}: {finding.figure}" for finding in prices(effort) if not finding.passed), None)
-
-
-def _replay_planted(mechanism: Mechanism) -> Bug:
-    def complaint(effort: Effort) -> str | None:
-        return next(complaints_about(lambda _: mechanism, effort.neighbours), None)
-
-    return Bug(contextlib.nullcontext, {"replay": complaint})
 
 
 def _attacked(budget: Budget, change: Callable[[Noise], Noise] | None = None, answers: int = 1) -> Bug:
@@ -249,7 +295,7 @@ def _attacked(budget: Budget, change: Callable[[Noise], Noise] | None = None, an
         bound, claim = audited_noise(budget, effort.trials, change, answers=answers), claim_of(budget)
         return f"≥ {bound:.3f} for a claim of {claim:.2f}" if bound > claim else None
 
-    return Bug(contextlib.nullcontext, {"primitive audit": complaint})
+    return Bug({"primitive audit": complaint})
 
 
 def _attacked_choice(effort: Effort) -> str | None:
@@ -262,52 +308,46 @@ def _scaled(kind: type[Noise], factor: float) -> Callable[[Noise], Noise]:
 
 
 BUGS: dict[str, Bug] = {
-    "AIM's score sensitivity halved": Bug(_all_planted((L1Error, "sensitivity", _halved)), _replay("aim")),
-    "a noise scale rounded down": Bug(
-        _all_planted((curator_module, "noise_within", _scale_rounded_down)), _replay("independent")
-    ),
+    "AIM's score sensitivity halved": Bug(_replay("aim"), ((L1Error, "sensitivity", _halved),)),
+    "a noise scale rounded down": Bug(_replay("independent"), ((curator_module, "noise_within", _scale_rounded_down),)),
     "the first rows of a person in a frame": Bug(
-        _opened_anew((opening, "kept_records", _first_in_the_file)), _replay("independent")
+        _replay("independent"), ((opening, "kept_records", _first_in_the_file),), is_in_opening=True
     ),
     "the first rows of a person in a file that DuckDB reads": Bug(
-        _opened_anew((duckdb, "bounded", _first_in_the_query)), _replay("independent")
+        _replay("independent"), ((duckdb, "bounded", _first_in_the_query),), is_in_opening=True
     ),
     "rows of a person by their places in a frame": Bug(
-        _opened_anew((opening, "kept_records", _by_place_in_the_file)), _replay("independent")
+        _replay("independent"), ((opening, "kept_records", _by_place_in_the_file),), is_in_opening=True
     ),
     "a person in two spellings as two persons": Bug(
-        _opened_anew((spelling, "person_texts", _as_written)), _replay("independent")
+        _replay("independent"), ((spelling, "person_texts", _as_written),), is_in_opening=True
     ),
     "permute-and-flip at the exponential mechanism's zCDP price": Bug(
-        _all_planted(
+        {"price": _price, **_replay("choice by absolute error, permute-and-flip")},
+        (
             (curator_module, "choice_within", _at_the_other_price),
             (prices_module, "choice_within", _at_the_other_price),
             (PermuteAndFlip, "cost", lambda _: NoisyMax.cost),
         ),
-        {"price": _price, **_replay_setting("choice by absolute error, permute-and-flip")},
     ),
     "a payoff's sensitivity without the complements of negative entries": Bug(
-        _all_planted((scores_module, "_complement_change", _of_the_answer_alone)),
-        _replay_setting("choice by payoff, negative entries, noisy-max"),
+        _replay("choice by payoff, negative entries, noisy-max"),
+        ((scores_module, "_complement_change", _of_the_answer_alone),),
     ),
     "a payoff's sensitivity that forgets persons without rows": Bug(
-        _all_planted((scores_module, "_complement_change", _never_without_rows)),
-        _replay_setting("choice by payoff, all entries below 0, noisy-max"),
+        _replay("choice by payoff, all entries below 0, noisy-max"),
+        ((scores_module, "_complement_change", _never_without_rows),),
     ),
-    "a payoff's sensitivity that ignores max_rows": Bug(
-        _all_planted((Payoff, "sensitivity", _of_one_row)), _replay("dualquery")
-    ),
-    "the exact number of rows in PrivBayes": Bug(
-        _all_planted((privbayes, "counted", _counted_exactly)), _replay("privbayes")
-    ),
-    "rounds from the exact number of rows in MWEM": Bug(_all_planted((MWEM, "run", _rounds_by_rows)), _replay("mwem")),
+    "a payoff's sensitivity that ignores max_rows": Bug(_replay("dualquery"), ((Payoff, "sensitivity", _of_one_row),)),
+    "the exact number of rows in PrivBayes": Bug(_replay("privbayes"), ((privbayes, "counted", _counted_exactly),)),
+    "rounds from the exact number of rows in MWEM": Bug(_replay("mwem"), ((MWEM, "run", _rounds_by_rows),)),
     "the sensitivity of a dependence halved": Bug(
-        _all_planted((Dependence, "sensitivity", _halved)), _replay_setting("privbayes, families of any size")
+        _replay("privbayes, families of any size"), ((Dependence, "sensitivity", _halved),)
     ),
     "a largest cell that ignores max_rows": Bug(
-        _all_planted((LargestCell, "sensitivity", _of_one_row)), _replay_setting("best mixture, floor")
+        _replay("best mixture, floor"), ((LargestCell, "sensitivity", _of_one_row),)
     ),
-    **{name: _replay_planted(mechanism) for name, mechanism in PLANTED.items()},
+    **{name: Bug({"replay": partial(_first_complaint, always(each))}) for name, each in PLANTED.items()},
     "sensitivity of half the truth, Laplace": _attacked(PURE, _scaled(Laplace, 0.5)),
     "sensitivity of half the truth, Gaussian": _attacked(ZCDP, _scaled(Gaussian, 0.5)),
     "noise × 0.9, Laplace": _attacked(PURE, _scaled(Laplace, 0.9)),
@@ -315,5 +355,5 @@ BUGS: dict[str, Bug] = {
     "σ / 1.2": _attacked(ZCDP, _scaled(Gaussian, 1 / 1.2)),
     "a forgotten charge, Laplace": _attacked(PURE, answers=2),
     "a forgotten charge, Gaussian": _attacked(ZCDP, answers=2),
-    "permute-and-flip at half its scale": Bug(contextlib.nullcontext, {"primitive audit": _attacked_choice}),
+    "permute-and-flip at half its scale": Bug({"primitive audit": _attacked_choice}),
 }

@@ -7,18 +7,16 @@ at 99.9 % confidence [Clopper & Pearson 1934] therefore bound ε from below. Gau
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
 from priory.audit.findings import Effort, Finding
-from priory.audit.tables import budget_of
-from priory.data.sources.source import ROW_LIMIT
-from priory.domain import Clique, Domain
-from priory.factor import Factor
+from priory.audit.tables import budget_of, coded
+from priory.data.sources.memory import MemorySource
+from priory.domain import Domain
 from priory.privacy.budget import Budget, Currency
 from priory.privacy.choice import Choice, NoisyMax, PermuteAndFlip
 from priory.privacy.curator import Curator
@@ -34,20 +32,7 @@ CANDIDATES = 20
 _DOMAIN = Domain.of({"a": 2})
 _QUERY = Query.marginal(_DOMAIN, "a")
 # Two tables of one row under replace-one: the row is in the first cell or in the second.
-_NEIGHBOURS = (np.array([1, 0]), np.array([0, 1]))
-
-
-@dataclass(frozen=True)
-class OneColumn:
-    """A source of one attribute with given counts."""
-
-    counts: Integers
-    domain: Domain = _DOMAIN
-    row_limit: int = ROW_LIMIT
-
-    def count(self, cliques: Sequence[Clique]) -> list[Factor]:
-        """The counts, or their sum."""
-        return [Factor(self.domain.project(c), self.counts if c else self.counts.sum()) for c in cliques]
+_NEIGHBOURS = (coded(_DOMAIN, [[0]]), coded(_DOMAIN, [[1]]))
 
 
 class Repeated:
@@ -110,10 +95,10 @@ def audited_noise(
     return epsilon_bound(evidence[0], evidence[1], threshold=2 * answers)
 
 
-def _answers(table: Integers, budget: Budget, trials: int, change: Callable[[Noise], Noise] | None) -> Integers:
+def _answers(table: MemorySource, budget: Budget, trials: int, change: Callable[[Noise], Noise] | None) -> Integers:
     randomness = Repeated(trials, change)
     with Ledger.in_memory(budget).reserve(budget, "audit") as reservation:
-        Curator(reservation, OneColumn(table), randomness=randomness).answer([_QUERY], [budget])
+        Curator(reservation, table, randomness=randomness).answer([_QUERY], [budget])
     return randomness.drawn
 
 

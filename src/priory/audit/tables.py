@@ -11,10 +11,16 @@ from typing import ClassVar
 
 import numpy as np
 
+from priory.data.codec import encode
 from priory.data.schema import Schema
+from priory.data.sources.frames import cells_of
+from priory.data.sources.memory import MemorySource
 from priory.data.sources.opening import open_source
 from priory.data.sources.source import Source
+from priory.domain import Domain
+from priory.model.bases import PublicRows
 from priory.privacy.budget import Budget, Currency
+from priory.privacy.noise import Integers
 from priory.queries.sensitivity import Relation
 
 Cell = str | None
@@ -49,6 +55,8 @@ HEADER = ("who", "colour", "age", "smoker")
 USUAL: Row = ("red", "40", "true")
 UNLIKE: Row = ("blue", None, "false")
 KEY = bytes(32)
+SEED = 20
+PUBLIC_KINDS = ("larger", "smaller", "identical", "disjoint")
 
 
 @dataclass(frozen=True)
@@ -68,6 +76,11 @@ class NeighbouringTables:
     def unit(self) -> str | None:
         """The person column, where persons are protected."""
         return "who" if self.budget.max_rows > 1 else None
+
+    @property
+    def has_public_total(self) -> bool:
+        """Whether the number of rows is public."""
+        return self.budget.relation is Relation.REPLACE_ONE and self.budget.max_rows == 1
 
     @lru_cache(maxsize=1024)  # noqa: B019 - the tables are tiny, and every mechanism is replayed on the same ones
     def sources(self) -> tuple[Source, Source]:
@@ -132,6 +145,26 @@ def write(rows: Sequence[Row], path: Path) -> Path:
 def columns(rows: Sequence[Row]) -> dict[str, list[Cell]]:
     """The rows as columns in memory."""
     return {name: [row[i] for row in rows] for i, name in enumerate(HEADER)}
+
+
+def coded(domain: Domain, rows: Sequence[Sequence[int]] | Integers) -> MemorySource:
+    """A source of coded rows."""
+    codes = np.asarray(rows, dtype=np.int64).reshape(-1, len(domain))
+    return MemorySource(domain, tuple(codes.T), len(codes))
+
+
+def public_rows(kind: str, pair: NeighbouringTables) -> PublicRows:
+    """Public rows that are many, few, the private ones themselves (if any), or none of the private ones."""
+    shape = SCHEMA.domain.shape
+    if kind == "disjoint":
+        codes = np.array([[size - 1 for size in shape]], dtype=np.int64)
+    elif kind == "identical" and pair.one:
+        cells = cells_of(columns(pair.one), [column.name for column in SCHEMA.modelled])
+        codes = np.stack(list(encode(SCHEMA, cells).values()), axis=1, dtype=np.int64)
+    else:
+        rng = np.random.default_rng(SEED)
+        codes = np.stack([rng.integers(0, size, 500 if kind == "larger" else 2) for size in shape], axis=1)
+    return PublicRows(codes, SCHEMA.domain)
 
 
 def _settings(count: int, rng: Rng, amounts: Sequence[str] = ("1/10", "1", "3")) -> Iterator[tuple[str, Budget]]:
