@@ -17,7 +17,7 @@ from priory.errors import ReleaseError
 from priory.privacy.budget import Budget, Currency
 from priory.privacy.measurement import Measurement
 from priory.privacy.noise import Gaussian, Laplace
-from priory.privacy.statement import DECLARED, Statement
+from priory.privacy.statement import Statement
 from priory.queries.sensitivity import Relation
 from priory.release import Release
 from priory.release.registry import BLANK, Entry, registry_entry
@@ -191,7 +191,7 @@ def test_a_release_with_test_randomness_has_no_entry() -> None:
 
 
 def test_a_declared_epsilon_and_delta_promise_no_rho() -> None:
-    declared = release(BUDGETS["zcdp with epsilon"], mechanism=DECLARED)
+    declared = release(BUDGETS["zcdp with epsilon"], is_declared=True)
     assert "ρ" not in str(declared.statement)
     entry = registry_entry(declared)
     assert problems(entry.fields) == []

@@ -11,6 +11,7 @@ from typing import Any
 from priory.errors import OptionError
 from priory.privacy.accounting import epsilon_at, rho_within
 from priory.privacy.gaussian import gaussian_epsilon, mu_squared_within
+from priory.privacy.uniforms import to_decimal
 from priory.queries.sensitivity import Relation
 
 Number = int | float | str | Decimal | Fraction
@@ -174,15 +175,7 @@ class Budget:
 
     def encoded(self) -> dict[str, Any]:
         """Every field as JSON can hold it, fractions as text."""
-        return {
-            "currency": self.currency.value,
-            "amount": str(self.amount),
-            "epsilon": None if self.epsilon is None else str(self.epsilon),
-            "delta": None if self.delta is None else str(self.delta),
-            "additive": str(self.additive),
-            "relation": self.relation.value,
-            "max_rows": self.max_rows,
-        }
+        return encoded(vars(self))
 
     @classmethod
     def decoded(cls, fields: Mapping[str, Any], fraction: Callable[[str], Fraction] = Fraction) -> "Budget":
@@ -244,6 +237,11 @@ def epsilon_of(currency: Currency, amount: Fraction, delta: Fraction) -> Fractio
     return epsilon_at(amount, delta) if currency is Currency.ZCDP else gaussian_epsilon(amount, delta)
 
 
+def encoded(fields: Mapping[str, object]) -> dict[str, Any]:
+    """The fields as JSON can hold them: fractions and names of currencies and relations as text."""
+    return {name: value if isinstance(value, int | None) else str(value) for name, value in fields.items()}
+
+
 def exact(name: str, value: Number) -> Fraction:
     """The fraction that `value` spells: a float means the decimal it prints as, so 0.1 is one tenth.
 
@@ -290,6 +288,11 @@ def rounded_down(value: Fraction) -> str:
 
 
 def _digits(value: Fraction, rounding: str) -> str:
-    short = decimal.Context(prec=6, rounding=rounding).divide(Decimal(value.numerator), Decimal(value.denominator))
     # The double nearest to six digits prints as these.
-    return f"{float(short):.6g}"
+    return f"{float(rounded(value, 6, rounding)):.6g}"
+
+
+def rounded(value: Fraction, digits: int, rounding: str) -> Decimal:
+    """The nearest number of so many digits, in the direction that `rounding` of `decimal` says."""
+    with decimal.localcontext(prec=digits, rounding=rounding):
+        return to_decimal(value).normalize()

@@ -114,6 +114,10 @@ class MixtureError(Functional):
         return steps
 
 
+# The whole of the closed list.
+FUNCTIONALS = (LargestCell, MixtureError)
+
+
 def _check_marginals(queries: Sequence[Query]) -> None:
     """The proofs are about counts of cells: one person moves no other answers by so little."""
     if not queries or not all(query.is_marginal for query in queries):

@@ -37,8 +37,8 @@ from priory.privacy.book_file import (
     read_events,
     read_lines,
     read_terms,
-    update_line,
     upgrade,
+    write_line,
     write_new,
 )
 from priory.privacy.budget import Budget, Currency, epsilon_of, rounded_down, rounded_up
@@ -206,12 +206,11 @@ class Ledger:
             raise OptionError("budget", f"less than nothing cannot be set aside; got {budget}")
         with self._transaction(writes=True) as connection:
             left, left_additive = self._left(connection)
-            letter = self.terms.total.currency.letter
-            _check_left(mechanism, self.terms.total, letter, asked, left)
-            _check_left(mechanism, self.terms.total, "δ′", budget.additive, left_additive)
+            _check_left(mechanism, self.terms.total.currency.letter, asked, left, str(self.terms.total))
+            _check_left(mechanism, "δ′", budget.additive, left_additive, str(self.terms.total))
             number = 1 + connection.execute("SELECT count(*) FROM reservations").fetchone()[0]
-            additive = {"asked_additive": budget.additive, "charged_additive": budget.additive}
-            line = Entry(number, mechanism, asked, asked, EntryState.OPEN, now(), None, **additive)  # type: ignore[arg-type]
+            extra = budget.additive
+            line = Entry(number, mechanism, asked, asked, EntryState.OPEN, now(), None, (), extra, extra)
             insert_line(connection, self._secret, line)
         return Reservation(self, number, budget)
 
@@ -229,7 +228,7 @@ class Ledger:
             if state is not EntryState.INTERRUPTED:
                 charged = self._converted(currency, spent)
                 closed = replace(closed, charged=charged, charged_additive=additive)
-            update_line(connection, self._secret, closed)
+            write_line(connection, self._secret, closed)
 
     def _open_line(self, connection: sqlite3.Connection, number: int) -> Entry:
         line = read_lines(connection, self._secret)[number - 1]
@@ -290,24 +289,15 @@ class Ledger:
 
 
 class Reservation:
-    """A part of the book set aside for one run; used once, as a context.
-
-    Attributes:
-        ledger: the book.
-        number: its line there.
-        budget: what the run may spend.
-        spent: what it has paid so far, in the budget's currency.
-        spent_additive: the δ′ it has paid so far.
-        events: what it has paid for.
-    """
+    """A part of the book set aside for one run; used once, as a context."""
 
     def __init__(self, ledger: Ledger, number: int, budget: Budget) -> None:
         self.ledger = ledger
-        self.number = number
-        self.budget = budget
-        self.spent = NOTHING
-        self.spent_additive = NOTHING
-        self.events: list[Event] = []
+        self.number = number  # of its line there
+        self.budget = budget  # what the run may spend
+        self.spent = NOTHING  # what it has paid so far, in the budget's currency
+        self.spent_additive = NOTHING  # the δ′ it has paid so far
+        self.events: list[Event] = []  # what it has paid for
         self._stage = "unused"
         self._process = os.getpid()
         self._lock = threading.Lock()
@@ -343,21 +333,16 @@ class Reservation:
         # With the lock, no other thread can settle it between the check and the payment.
         with self._lock:
             self._check_in_use()
-            self._check_room(self.budget.currency.letter, asked, self.left, self.budget.amount)
-            self._check_room("δ′", additive, self.budget.additive - self.spent_additive, self.budget.additive)
+            self.check_left(asked)
+            _check_left("the run", "δ′", additive, self.budget.additive - self.spent_additive, f"its own {self.budget}")
             self.ledger.record(self.number, len(self.events), events)
             self.spent += asked
             self.spent_additive += additive
             self.events += events
 
-    def _check_room(self, letter: str, asked: Fraction, left: Fraction, whole: Fraction) -> None:
-        if asked > left:
-            raise BudgetError(
-                f"the run asks for {letter} = {rounded_up(asked)} more and {letter} = {rounded_down(left)} is left of "
-                f"its own {letter} = {rounded_up(whole)}. This was not looked at",
-                asked=asked,
-                left=left,
-            )
+    def check_left(self, asked: Fraction) -> None:
+        """Raise a `BudgetError` if it is more than the run may still spend."""
+        _check_left("the run", self.budget.currency.letter, asked, self.left, f"its own {self.budget}")
 
     def _check_in_use(self) -> None:
         if self._stage != "in use" or self._process != os.getpid():
@@ -418,16 +403,9 @@ def describe(ledger: Ledger) -> dict[str, Any]:
 
 
 def _described(entry: Entry) -> dict[str, Any]:
-    return {
-        "number": entry.number,
-        "mechanism": entry.mechanism,
-        "state": entry.state.value,
-        "asked": rounded_up(entry.asked),
-        "charged": rounded_up(entry.charged),
-        "opened": entry.opened,
-        "closed": entry.closed,
-        "events": [_told(event) for event in entry.events],
-    }
+    facts = {key: getattr(entry, key) for key in ENTRY_KEYS}
+    amounts = {key: rounded_up(facts[key]) for key in ("asked", "charged")}
+    return {**facts, **amounts, "state": entry.state.value, "events": [_told(event) for event in entry.events]}
 
 
 def _told(event: Event) -> dict[str, Any]:
@@ -446,11 +424,11 @@ def _told(event: Event) -> dict[str, Any]:
     return described | {key: fact for key, fact in facts.items() if fact is not None}
 
 
-def _check_left(mechanism: str, total: Budget, letter: str, asked: Fraction, left: Fraction) -> None:
+def _check_left(who: str, letter: str, asked: Fraction, left: Fraction, whole: str) -> None:
     if asked > left:
         raise BudgetError(
-            f"{mechanism} asks for {letter} = {rounded_up(asked)} and {letter} = {rounded_down(left)} is left of "
-            f"{total}. Nothing was looked at",
+            f"{who} asks for {letter} = {rounded_up(asked)} and {letter} = {rounded_down(left)} is left of {whole}. "
+            "Nothing was looked at for it",
             asked=asked,
             left=left,
         )

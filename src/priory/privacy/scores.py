@@ -8,7 +8,7 @@ paper is the proof of the code.
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import ClassVar, TypeAlias
@@ -57,15 +57,16 @@ class Score(ABC):
     kind: ClassVar[str]  # its name in the book
     needs_estimates: ClassVar[bool] = True  # whether each query comes with the answers of a model
     needs_rows: ClassVar[bool] = False  # whether the number of rows comes after the true answers
+    is_of_cells: ClassVar[bool] = False  # whether there is a candidate for each answer rather than for each query
     knows_total: ClassVar[bool] = False  # whether a public number of rows lowers its sensitivity
 
     @abstractmethod
     def check(self, queries: Queries, estimates: Estimates, row_limit: int = ROW_LIMIT) -> None:
         """Raise an `OptionError` if these cannot be scored for a table of so many rows."""
 
-    @abstractmethod
     def candidates(self, queries: Queries) -> int:
         """How many scores there are."""
+        return sum(query.rows for query in queries) if self.is_of_cells else len(queries)
 
     @abstractmethod
     def sensitivity(self, queries: Queries, neighbours: Neighbours, row_limit: int = ROW_LIMIT) -> Fraction:
@@ -75,9 +76,9 @@ class Score(ABC):
     def scores(self, queries: Queries, truths: Truths, estimates: Estimates, row_limit: int = ROW_LIMIT) -> Integers:
         """One score for each candidate, from the true answers."""
 
-    @abstractmethod
     def pick(self, queries: Queries, place: int) -> Pick:
         """Which candidate has the score at `place`."""
+        return _cell(queries, place) if self.is_of_cells else Pick(place)
 
 
 @dataclass(frozen=True)
@@ -88,12 +89,10 @@ class AbsoluteError(Score):
     """
 
     kind = "absolute error"
+    is_of_cells = True
 
     def check(self, queries: Queries, estimates: Estimates, row_limit: int = ROW_LIMIT) -> None:
         _check(queries, estimates, row_limit)
-
-    def candidates(self, queries: Queries) -> int:
-        return sum(query.rows for query in queries)
 
     def sensitivity(self, queries: Queries, neighbours: Neighbours, row_limit: int = ROW_LIMIT) -> Fraction:
         return _steps(queries, row_limit) * _largest_change(queries, neighbours)
@@ -102,9 +101,6 @@ class AbsoluteError(Score):
         # Workloads of hundreds of tables are scored in every round of a mechanism: all of them at once.
         gaps = _gap(_flat(truths), _flat(estimates), _bits(queries, row_limit))
         return np.asarray(np.abs(gaps, out=gaps))
-
-    def pick(self, queries: Queries, place: int) -> Pick:
-        return _cell(queries, place)
 
 
 @dataclass(frozen=True)
@@ -128,9 +124,6 @@ class L1Error(Score):
         if not all(math.isfinite(noise) and 0 <= noise < row_limit for noise in self.expected):
             raise OptionError("expected", f"expected noise must be a number from 0 to {row_limit:,}")
 
-    def candidates(self, queries: Queries) -> int:
-        return len(queries)
-
     def sensitivity(self, queries: Queries, neighbours: Neighbours, row_limit: int = ROW_LIMIT) -> Fraction:
         norms = [sensitivity(query, neighbours.relation, neighbours.max_rows).l1 for query in queries]
         return _steps(queries, row_limit) * max(w * norm for w, norm in zip(self._weights(queries), norms, strict=True))
@@ -142,9 +135,6 @@ class L1Error(Score):
         expected = [round(2**bits * noise) for noise in self.expected] or [0] * len(queries)
         weights = self._weights(queries)
         return np.array([w * (e - x) for w, e, x in zip(weights, errors, expected, strict=True)], dtype=np.int64)
-
-    def pick(self, queries: Queries, place: int) -> Pick:
-        return Pick(place)
 
     def _weights(self, queries: Queries) -> list[int]:
         if not self.weights:
@@ -175,9 +165,6 @@ class Dependence(Score):
             if child not in query.domain or not query.is_marginal:
                 raise OptionError("children", f"{child!r} needs a marginal it is part of, not one of {query.clique}")
 
-    def candidates(self, queries: Queries) -> int:
-        return len(queries)
-
     def sensitivity(self, queries: Queries, neighbours: Neighbours, row_limit: int = ROW_LIMIT) -> Fraction:
         if neighbours.relation is Relation.ADD_REMOVE:
             change = Fraction(2 * neighbours.max_rows)
@@ -192,9 +179,6 @@ class Dependence(Score):
         scored = [_dependence(t, q.domain.axis[c]) for t, q, c in zip(truths, queries, self.children, strict=True)]
         return np.array(scored, dtype=np.int64)
 
-    def pick(self, queries: Queries, place: int) -> Pick:
-        return Pick(place)
-
 
 @dataclass(frozen=True)
 class Payoff(Score):
@@ -208,6 +192,7 @@ class Payoff(Score):
     rounds: int  # how many rounds there were
     total: float  # the number of rows, public or paid for
     kind = "payoff"
+    is_of_cells = True
     needs_rows = True
 
     def check(self, queries: Queries, estimates: Estimates, row_limit: int = ROW_LIMIT) -> None:
@@ -218,7 +203,7 @@ class Payoff(Score):
             raise OptionError("total", f"a number of rows from 0 to {row_limit:,}; got {self.total}")
 
     def candidates(self, queries: Queries) -> int:
-        return 2 * sum(query.rows for query in queries)
+        return 2 * super().candidates(queries)
 
     def sensitivity(self, queries: Queries, neighbours: Neighbours, row_limit: int = ROW_LIMIT) -> Fraction:
         change = max(_largest_change(queries, neighbours), *(_complement_change(q, neighbours) for q in queries))
@@ -234,9 +219,12 @@ class Payoff(Score):
         return np.concatenate([plain, -plain - beyond])
 
     def pick(self, queries: Queries, place: int) -> Pick:
-        answers = sum(query.rows for query in queries)
-        found = _cell(queries, place % answers)
-        return Pick(found.query, found.cell, is_complement=place >= answers)
+        answers = super().candidates(queries)
+        return replace(super().pick(queries, place % answers), is_complement=place >= answers)
+
+
+# The whole of the closed list.
+SCORES = (AbsoluteError, L1Error, Dependence, Payoff)
 
 
 def _check(queries: Queries, estimates: Estimates, row_limit: int, factor: int = 1) -> None:

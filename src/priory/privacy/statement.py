@@ -10,6 +10,7 @@ from priory.privacy.budget import Budget, Currency, rounded_up
 from priory.privacy.explain import chance, promised
 from priory.privacy.ledger import Reservation
 from priory.privacy.tail import loss_tail
+from priory.privacy.uniforms import to_decimal
 from priory.queries.sensitivity import Relation
 from priory.version import __version__
 
@@ -38,6 +39,7 @@ class Statement:
     version: str  # of priory
     randomness: str = UNKNOWN_RANDOMNESS  # who drew the noise: "priory", "opendp", or what a file says
     randomness_version: str = ""  # of the library that drew it
+    is_declared: bool = False  # whether whoever measured declared the promise, or a part of it
 
     @classmethod
     def of(
@@ -57,11 +59,6 @@ class Statement:
             randomness=randomness,
             randomness_version=_version_of(randomness) if is_private else "",
         )
-
-    @property
-    def is_declared(self) -> bool:
-        """Whether the promise, or a part of it, is not priory's own but was declared by whoever measured."""
-        return DECLARED in self.mechanism
 
     @property
     def promise(self) -> str:
@@ -125,9 +122,8 @@ class Statement:
 
 def _root_up(square: Fraction) -> str:
     """Six digits of a square root, rounded up."""
-    exact = decimal.Context(prec=60).divide(Decimal(square.numerator), Decimal(square.denominator))
-    root = decimal.Context(prec=40).sqrt(exact) * (1 + Decimal("1e-30"))
-    return rounded_up(Fraction(root))
+    with decimal.localcontext(prec=60):
+        return rounded_up(Fraction(to_decimal(square).sqrt() * (1 + Decimal("1e-30"))))
 
 
 def _version_of(randomness: str) -> str:

@@ -143,7 +143,7 @@ def exponential(exponent: Fraction, level: int = 0) -> Boundary:
         # The quotient's rounding error is multiplied by the exponent, whose size takes that many digits more.
         spare = len(str(int(exponent))) + 5
         with decimal.localcontext(context(digits + spare)):
-            return (-Decimal(exponent.numerator) / Decimal(exponent.denominator)).exp() * (1 << level)
+            return (-to_decimal(exponent)).exp() * (1 << level)
 
     return boundary
 
@@ -151,3 +151,8 @@ def exponential(exponent: Fraction, level: int = 0) -> Boundary:
 def context(digits: int) -> decimal.Context:
     """Decimals of `digits` digits, however large or small."""
     return decimal.Context(prec=digits, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
+
+
+def to_decimal(value: Fraction) -> Decimal:
+    """A fraction in as many digits as the context at hand has."""
+    return Decimal(value.numerator) / Decimal(value.denominator)

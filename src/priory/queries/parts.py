@@ -331,3 +331,7 @@ def _as_exact(entries: Numbers) -> Numbers:
     """Integers where every entry is one that a double holds exactly, else the floats."""
     whole = np.all(entries == np.rint(entries)) and np.abs(entries).max() < 2.0**53
     return entries.astype(np.int64) if whole else entries
+
+
+# The whole of the closed list; a custom part is a `Matrix`.
+PARTS = (Identity, Total, Point, Set, Range, Prefix, Recode, Mean, Moments, Matrix)
