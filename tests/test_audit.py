@@ -20,7 +20,6 @@ from priory.audit.canaries import counts_in
 from priory.audit.findings import QUICK, Effort, Finding, Test
 from priory.audit.laws import Pair, choice_price, log_chances, log_masses, price
 from priory.audit.replay import complaints_about, pairs
-from priory.audit.samplers import selection_probabilities
 from priory.audit.settings import SETTINGS, Measuring, always
 from priory.audit.tables import SPELLINGS, NeighbouringTables, coded, crowds, neighbours, strangers
 from priory.cli.audit import tables
@@ -161,8 +160,25 @@ def test_settings_cover_what_is_not_a_default() -> None:
     assert all(word in names for word in words)
 
 
+def selection_probabilities(choice: Choice, scores: list[int]) -> NDArray[np.float64]:
+    """How likely each candidate is picked, from the definition."""
+    coins = np.exp(-(max(scores) - np.array(scores)) / float(choice.scale))
+    if isinstance(choice, NoisyMax):
+        return np.asarray(coins / coins.sum())
+    # Permute-and-flip is uniform among the accepted: P(i) = c_i·E[1/(1 + others)], with the number of others that are
+    # accepted distributed as a sum of coins.
+    return np.array([c * mean_inverse(np.delete(coins, i)) for i, c in enumerate(coins)])
+
+
+def mean_inverse(coins: NDArray[np.float64]) -> float:
+    law = np.ones(1)
+    for coin in coins:
+        law = np.convolve(law, [1 - coin, coin])
+    return float((law / np.arange(1, len(law) + 1)).sum())
+
+
 @given(CHOICES, SCORES)
-def test_the_law_of_picks_is_the_one_that_samplers_are_tested_against(choice: Choice, scores: list[int]) -> None:
+def test_the_law_of_picks_follows_from_their_definition(choice: Choice, scores: list[int]) -> None:
     expected = selection_probabilities(choice, scores)
     np.testing.assert_allclose(np.exp(log_chances(choice, np.array(scores))), expected, rtol=1e-9)
 

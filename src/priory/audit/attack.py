@@ -162,19 +162,14 @@ def _least(mean: float, level: float) -> float:
 
     This is Hoeffding's inequality as it stands before the relative entropy is bounded by a square.
     """
+    from scipy.special import rel_entr
+
     low, high = 0.0, mean
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = (middle, high) if _divergence(mean, middle) > level else (low, middle)
+        divergence = rel_entr(mean, middle) + rel_entr(1 - mean, 1 - middle)
+        low, high = (middle, high) if divergence > level else (low, middle)
     return low
-
-
-def _divergence(p: float, q: float) -> float:
-    """KL of a coin with chance p from one with chance q ≤ p."""
-    if q == 0:
-        return 0.0 if p == 0 else math.inf
-    rest = (1 - p) * math.log((1 - p) / (1 - q)) if p < 1 else 0.0
-    return p * math.log(p / q) + rest
 
 
 def frequency_bound(high: Array, low: Array, delta: float) -> float:

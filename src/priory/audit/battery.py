@@ -9,6 +9,7 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from functools import partial
+from unittest.mock import patch
 
 from priory.app.registry import MECHANISMS
 from priory.audit.accountant import accountant
@@ -83,20 +84,6 @@ def _failed(test: Test, figure: str, seconds: float = 0.0) -> Finding:
     return Finding(name_of(test), figure, "no error", passed=False, seconds=seconds)
 
 
-@contextlib.contextmanager
-def _one_thread_each() -> Iterator[None]:
-    """Processes that start meanwhile use one thread for linear algebra: more would wait for each other."""
-    before = {name: os.environ.get(name) for name in THREADS}
-    os.environ.update(dict.fromkeys(THREADS, "1"))
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            os.environ.pop(name)
-            if value is not None:
-                os.environ[name] = value
-
-
 def _in_processes(tests: Sequence[Test], effort: Effort, processes: int) -> Iterator[Finding]:
     """The same in several processes; where one dies, the next test is run alone and the others go on."""
     while tests:
@@ -125,5 +112,9 @@ def _alone(test: Test, effort: Effort) -> list[Finding]:
 def _pool(processes: int) -> Iterator[ProcessPoolExecutor]:
     # Not forked: the numerical libraries have threads, which a fork would stop in the middle.
     context = multiprocessing.get_context("spawn")
-    with _one_thread_each(), ProcessPoolExecutor(processes, mp_context=context) as pool:
+    # Each process uses one thread for linear algebra: more would wait for each other.
+    with (
+        patch.dict(os.environ, dict.fromkeys(THREADS, "1")),
+        ProcessPoolExecutor(processes, mp_context=context) as pool,
+    ):
         yield pool

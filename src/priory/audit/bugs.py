@@ -4,10 +4,12 @@ import contextlib
 import hashlib
 import math
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,15 +76,9 @@ def complaints_of(bug: Bug, effort: Effort) -> dict[str, str | None]:
         return {test: complaint(effort) for test, complaint in bug.tests.items()}
 
 
-@contextlib.contextmanager
-def planted(owner: object, name: str, make: Make) -> Iterator[None]:
+def planted(owner: object, name: str, make: Make) -> AbstractContextManager[object]:
     """Put what `make` makes of `owner.name` in its place, for a while."""
-    right = vars(owner)[name]
-    setattr(owner, name, make(right))
-    try:
-        yield
-    finally:
-        setattr(owner, name, right)
+    return patch.object(owner, name, make(vars(owner)[name]))
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priory.audit.findings import Effort, Finding
+from priory.audit.laws import log_chances
 from priory.errors import MissingExtra
 from priory.privacy.choice import Choice, NoisyMax, PermuteAndFlip
 from priory.privacy.noise import Floats, Gaussian, Integers, Laplace, Noise, RoundedGaussian
@@ -70,7 +71,7 @@ def selection_law(effort: Effort) -> Iterator[Finding]:
     """The same two tests of many picks against the law that each price belongs to."""
     for source in _sources():
         for choice in (NoisyMax(Fraction(2)), PermuteAndFlip(Fraction(2))):
-            law = Law(selection_probabilities(choice, _SCORES), np.arange(len(_SCORES)), 0)
+            law = Law(np.exp(log_chances(choice, _SCORES)), np.arange(len(_SCORES)), 0)
             is_ours = source.name == OperatingSystem.name
             trials = min(effort.draws, law.draws_to_find(BIAS)) if is_ours else effort.picks // 2
             p = law.p_value(_tally_picks(source, choice, trials))
@@ -200,18 +201,6 @@ def chi_square(observed: NDArray[np.int64], expected: Floats) -> float:
     return float(chi2.sf(((observed - expected) ** 2 / expected).sum(), len(expected) - 1))
 
 
-def selection_probabilities(choice: Choice, scores: Sequence[int] | Integers) -> Floats:
-    """How likely each candidate is picked, from the definition."""
-    behind = np.asarray(scores).max() - np.asarray(scores)
-    coins: Floats = np.exp(-behind / float(choice.scale))
-    if isinstance(choice, NoisyMax):
-        softmax: Floats = coins / coins.sum()
-        return softmax
-    # Permute-and-flip is uniform among the accepted: P(i) = c_i·E[1/(1 + others)], with the number of others that are
-    # accepted distributed as a sum of coins.
-    return np.array([c * _mean_inverse(np.delete(coins, i)) for i, c in enumerate(coins)])
-
-
 def _exactness(source: Randomness, noises: Sequence[Noise], most: int) -> Finding:
     """One row: the worst p-value over the scales, and the largest bias that could be missed at one of them."""
     worst, missed, total = 1.0, 0.0, 0
@@ -263,13 +252,6 @@ def _edges(expected: Floats, fewest: int) -> NDArray[np.int64]:
     """Where each value begins if those at either end that are expected less often than `fewest` are put together."""
     likely = np.flatnonzero(expected >= fewest)
     return np.concatenate([[0], np.arange(likely[0] + 1, likely[-1] + 1)])
-
-
-def _mean_inverse(coins: Floats) -> float:
-    law = np.ones(1)
-    for coin in coins:
-        law = np.convolve(law, [1 - coin, coin])
-    return float((law / np.arange(1, len(law) + 1)).sum())
 
 
 def _noise_of_a_worker(size: int) -> bytes:
