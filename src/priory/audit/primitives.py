@@ -36,17 +36,13 @@ _NEIGHBOURS = (coded(_DOMAIN, [[0]]), coded(_DOMAIN, [[1]]))
 
 
 class Repeated:
-    """Randomness for an attacker: each answer is drawn many times, perhaps with a planted bug in the noise.
-
-    Attributes:
-        drawn: every draw for the latest answer, one a row.
-    """
+    """Randomness for an attacker: each answer is drawn many times, perhaps with a planted bug in the noise."""
 
     name = "repeated"
     kinds = KINDS
 
     def __init__(self, trials: int, change: Callable[[Noise], Noise] | None) -> None:
-        self.drawn: Integers = np.zeros((0, 0), dtype=np.int64)
+        self.drawn: Integers = np.zeros((0, 0), dtype=np.int64)  # every draw for the latest answer, one a row
         self._trials = trials
         self._change = change
 
@@ -77,13 +73,9 @@ def primitives(effort: Effort) -> Iterator[Finding]:
 def audited_noise(
     budget: Budget, trials: int, change: Callable[[Noise], Noise] | None = None, *, answers: int = 1
 ) -> float:
-    """A lower bound on the true ε (pure) or μ (zCDP) of an answer that claims `budget`.
+    """A lower bound on the true ε (pure) or μ (zCDP) of an answer that claims `budget`, from `trials` on each table.
 
-    Args:
-        budget: what each answer is charged.
-        trials: how often each table is asked.
-        change: a planted bug.
-        answers: how many answers the attacker gets for one charge; more than one is a planted bug too.
+    A bug can be planted: a `change` of the noise, or several `answers` for one charge.
     """
     samples = [_answers(table, budget, trials * answers, change).reshape(answers, trials, 2) for table in _NEIGHBOURS]
     if not budget.is_pure:

@@ -75,12 +75,7 @@ def selection_law(effort: Effort) -> Iterator[Finding]:
             is_ours = source.name == OperatingSystem.name
             trials = min(effort.draws, law.draws_to_find(BIAS)) if is_ours else effort.picks // 2
             p = law.p_value(_tally_picks(source, choice, trials))
-            yield Finding(
-                f"sampler exactness: {choice.kind}, {source.name}, {trials:,} picks",
-                f"p {p:.2g}; finds a bias of {law.bias_found(trials):.1e}",
-                f"≥ {LEAST_P:.0e}",
-                p >= LEAST_P,
-            )
+            yield _finding(f"{choice.kind}, {source.name}, {trials:,} picks", p, law.bias_found(trials))
     yield from _absent()
 
 
@@ -209,12 +204,12 @@ def _exactness(source: Randomness, noises: Sequence[Noise], most: int) -> Findin
         law = Law.of(noise, draws)
         worst = min(worst, law.p_value(_tally(source, noise, draws, law)))
         missed, total = max(missed, law.bias_found(draws)), total + draws
-    return Finding(
-        f"sampler exactness: {noises[0].kind}, {source.name}, {len(noises)} scales, {total:,} draws",
-        f"smallest p {worst:.2g}; finds a bias of {missed:.1e} at any value",
-        f"≥ {LEAST_P:.0e}",
-        worst >= LEAST_P,
-    )
+    return _finding(f"{noises[0].kind}, {source.name}, {len(noises)} scales, {total:,} draws", worst, missed)
+
+
+def _finding(what: str, p: float, bias: float) -> Finding:
+    figure = f"smallest p {p:.2g}; finds a bias of {bias:.1e} at any value"
+    return Finding(f"sampler exactness: {what}", figure, f"≥ {LEAST_P:.0e}", p >= LEAST_P)
 
 
 def _tally(source: Randomness, noise: Noise, draws: int, law: Law) -> NDArray[np.int64]:

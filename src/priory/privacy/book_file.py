@@ -72,11 +72,7 @@ def write_new(connection: sqlite3.Connection, terms: Terms) -> None:
 
 
 def read_terms(connection: sqlite3.Connection) -> tuple[Terms, bytes]:
-    """The terms and the key.
-
-    Raises:
-        LedgerError: the file is no ledger, newer than this version reads, or damaged.
-    """
+    """The terms and the key; a file that is no ledger, is newer than this version or is damaged is refused."""
     if connection.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION:
         raise LedgerError("this file is not a ledger")
     if _format(connection) > FORMAT:
@@ -92,11 +88,7 @@ def read_terms(connection: sqlite3.Connection) -> tuple[Terms, bytes]:
 
 
 def bind_schema(connection: sqlite3.Connection, secret: bytes, schema: str) -> Terms:
-    """Write the schema into terms that have none yet.
-
-    Raises:
-        LedgerError: they have one.
-    """
+    """Write the schema into terms, which must have none yet."""
     terms, _ = read_terms(connection)
     if terms.schema:
         raise LedgerError("this ledger is bound to a schema already")
@@ -107,11 +99,7 @@ def bind_schema(connection: sqlite3.Connection, secret: bytes, schema: str) -> T
 
 
 def read_lines(connection: sqlite3.Connection, secret: bytes) -> list[Entry]:
-    """Every line, in order, without its events.
-
-    Raises:
-        LedgerError: one is missing or was changed.
-    """
+    """Every line, in order, without its events; a book in which one is missing or was changed is refused."""
     is_first = _format(connection) == 1
     columns, mark = (_FIRST_COLUMNS, ()) if is_first else (_COLUMNS, ("line",))
     rows = connection.execute(f"SELECT {', '.join(columns)}, seal FROM reservations ORDER BY number").fetchall()
@@ -127,11 +115,7 @@ def read_lines(connection: sqlite3.Connection, secret: bytes) -> list[Entry]:
 
 
 def read_events(connection: sqlite3.Connection, secret: bytes) -> dict[int, list[Event]]:
-    """What each line paid for.
-
-    Raises:
-        LedgerError: one was changed.
-    """
+    """What each line paid for; a book in which that was changed is refused."""
     if _format(connection) == 1:
         return _first_events(connection)
     paid: dict[int, list[Event]] = {}
@@ -172,11 +156,7 @@ def insert_events(
 
 
 def upgrade(connection: sqlite3.Connection, secret: bytes) -> None:
-    """Rewrite format 1 as format 2, in the transaction at hand; does nothing to format 2.
-
-    Raises:
-        LedgerError: a line is missing or was changed.
-    """
+    """Rewrite format 1 as format 2, in the transaction at hand; does nothing to format 2."""
     if _format(connection) == FORMAT:
         return
     lines, paid = read_lines(connection, secret), _first_events(connection)

@@ -166,11 +166,7 @@ class Budget:
         return self.currency is Currency.PURE
 
     def epsilon_at(self, delta: Fraction) -> Fraction:
-        """The ε that the amount promises at δ, rounded up; what is additive is taken off δ first.
-
-        Raises:
-            OptionError: δ is no more than what is additive.
-        """
+        """The ε that the amount promises at δ, rounded up; what is additive is taken off δ first."""
         return epsilon_of(self.currency, self.amount, delta - self.additive)
 
     def encoded(self) -> dict[str, Any]:
@@ -225,11 +221,7 @@ class Budget:
 
 
 def epsilon_of(currency: Currency, amount: Fraction, delta: Fraction) -> Fraction:
-    """The smallest ε found at which `amount` gives (ε, δ); never below the exact one.
-
-    Raises:
-        OptionError: δ is not above 0 and the amount is not a pure ε.
-    """
+    """The smallest ε found at which `amount` gives (ε, δ); never below the exact one. Only a pure ε needs no δ."""
     if currency is Currency.PURE:
         return amount
     if delta <= 0:
@@ -243,11 +235,7 @@ def encoded(fields: Mapping[str, object]) -> dict[str, Any]:
 
 
 def exact(name: str, value: Number) -> Fraction:
-    """The fraction that `value` spells: a float means the decimal it prints as, so 0.1 is one tenth.
-
-    Raises:
-        OptionError: it is not a finite number.
-    """
+    """The fraction that `value` spells: a float means the decimal it prints as, so 0.1 is one tenth."""
     if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal | Fraction):
         raise OptionError(name, f"a number is needed; got {value!r}")
     if isinstance(value, Fraction):
@@ -279,17 +267,13 @@ def rounded_up(value: Fraction) -> str:
     >>> rounded_up(Fraction("1.0000049")), rounded_up(Fraction(1, 3))
     ('1.00001', '0.333334')
     """
-    return _digits(value, decimal.ROUND_CEILING)
+    # The double nearest to six digits prints as these.
+    return f"{float(rounded(value, 6, decimal.ROUND_CEILING)):.6g}"
 
 
 def rounded_down(value: Fraction) -> str:
     """Six digits of what is left, for people: never more than it is."""
-    return _digits(value, decimal.ROUND_FLOOR)
-
-
-def _digits(value: Fraction, rounding: str) -> str:
-    # The double nearest to six digits prints as these.
-    return f"{float(rounded(value, 6, rounding)):.6g}"
+    return f"{float(rounded(value, 6, decimal.ROUND_FLOOR)):.6g}"
 
 
 def rounded(value: Fraction, digits: int, rounding: str) -> Decimal:

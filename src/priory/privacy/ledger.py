@@ -22,25 +22,13 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from priory.data.schema import Schema
 from priory.data.table import html_facts, html_table
 from priory.errors import BudgetError, LedgerError, OptionError, PrioryError
+from priory.privacy import book_file
 from priory.privacy.book import NOTHING, Entry, EntryState, Event, Terms, check_terms, now
-from priory.privacy.book_file import (
-    bind_schema,
-    connect,
-    insert_events,
-    insert_line,
-    read_events,
-    read_lines,
-    read_terms,
-    upgrade,
-    write_line,
-    write_new,
-)
 from priory.privacy.budget import Budget, Currency, epsilon_of, rounded_down, rounded_up
 from priory.privacy.prices import converted
 
@@ -67,8 +55,8 @@ class Ledger:
         # One connection in memory cannot hold two transactions; files are locked by SQLite.
         self._lock = threading.RLock()
         with self._transaction() as connection:
-            self.terms, self._secret = read_terms(connection)
-            read_lines(connection, self._secret)
+            self.terms, self._secret = book_file.read_terms(connection)
+            book_file.read_lines(connection, self._secret)
 
     @classmethod
     def create(cls, path: str | Path, terms: Terms) -> Self:
@@ -83,8 +71,8 @@ class Ledger:
         try:
             # Only the owner may read it: it holds the key of the persons rule.
             os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-            with closing(connect(draft)) as connection:
-                write_new(connection, terms)
+            with closing(book_file.connect(draft)) as connection:
+                book_file.write_new(connection, terms)
             os.link(draft, path)
             _sync_folder(path.parent)
         except FileExistsError:
@@ -113,7 +101,7 @@ class Ledger:
         terms = Terms(dataset, schema, total, person)
         check_terms(terms)
         connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-        write_new(connection, terms)
+        book_file.write_new(connection, terms)
         return cls(None, connection)
 
     def __repr__(self) -> str:
@@ -160,7 +148,7 @@ class Ledger:
         if not schema.strip():
             raise OptionError("schema", "an empty schema binds nothing")
         with self._transaction(writes=True) as connection:
-            self.terms = bind_schema(connection, self._secret, schema)
+            self.terms = book_file.bind_schema(connection, self._secret, schema)
 
     def left(self) -> Fraction:
         """What remains, in the currency of the total."""
@@ -175,8 +163,8 @@ class Ledger:
     def entries(self) -> tuple[Entry, ...]:
         """Every line of the book, in order."""
         with self._transaction() as connection:
-            lines = read_lines(connection, self._secret)
-            paid = read_events(connection, self._secret)
+            lines = book_file.read_lines(connection, self._secret)
+            paid = book_file.read_events(connection, self._secret)
         return tuple(replace(line, events=tuple(paid.get(line.number, ()))) for line in lines)
 
     def price(self, budget: Budget) -> Fraction:
@@ -211,14 +199,14 @@ class Ledger:
             number = 1 + connection.execute("SELECT count(*) FROM reservations").fetchone()[0]
             extra = budget.additive
             line = Entry(number, mechanism, asked, asked, EntryState.OPEN, now(), None, (), extra, extra)
-            insert_line(connection, self._secret, line)
+            book_file.insert_line(connection, self._secret, line)
         return Reservation(self, number, budget)
 
     def record(self, number: int, first: int, events: Sequence[Event]) -> None:
         """Write what an open reservation is about to pay for; called by the reservation itself."""
         with self._transaction(writes=True) as connection:
             self._open_line(connection, number)
-            insert_events(connection, self._secret, number, first, events)
+            book_file.insert_events(connection, self._secret, number, first, events)
 
     def close(self, number: int, state: EntryState, spent: Fraction, currency: Currency, additive: Fraction) -> None:
         """Settle an open reservation; called by the reservation itself."""
@@ -228,10 +216,10 @@ class Ledger:
             if state is not EntryState.INTERRUPTED:
                 charged = self._converted(currency, spent)
                 closed = replace(closed, charged=charged, charged_additive=additive)
-            write_line(connection, self._secret, closed)
+            book_file.write_line(connection, self._secret, closed)
 
     def _open_line(self, connection: sqlite3.Connection, number: int) -> Entry:
-        line = read_lines(connection, self._secret)[number - 1]
+        line = book_file.read_lines(connection, self._secret)[number - 1]
         if line.state is not EntryState.OPEN:
             raise LedgerError(f"reservation {number} is settled already")
         return line
@@ -253,7 +241,7 @@ class Ledger:
 
     def _left(self, connection: sqlite3.Connection) -> tuple[Fraction, Fraction]:
         """What remains of the amount and of the additive δ′."""
-        lines = read_lines(connection, self._secret)
+        lines = book_file.read_lines(connection, self._secret)
         total = self.terms.total
         return (
             total.amount - sum((line.charged for line in lines), NOTHING),
@@ -270,13 +258,13 @@ class Ledger:
             raise LedgerError("a book in memory is not shared with other processes: each could spend it. Use a file")
         with self._lock:
             try:
-                connection = self._memory or connect(self.path or Path())
+                connection = self._memory or book_file.connect(self.path or Path())
             except sqlite3.Error as error:
                 raise LedgerError(f"{self.path} cannot be opened: {_reason(error)}") from None
             try:
                 connection.execute("BEGIN IMMEDIATE")
                 if writes:
-                    upgrade(connection, self._secret)
+                    book_file.upgrade(connection, self._secret)
                 yield connection
                 connection.execute("COMMIT")
             except (sqlite3.Error, UnicodeEncodeError) as error:
@@ -356,24 +344,19 @@ class Reservation:
         self._stage = "in use"
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Settle: a normal end is charged what it spent, an error before the first look nothing, any other in full."""
         if self._process != os.getpid():
             self._stage = "settled"
             return
         with self._lock:
             self._stage = "settled"
+        state = EntryState.SPENT if kind is None else EntryState.INTERRUPTED if self.events else EntryState.RELEASED
         try:
-            self._settle(is_normal=kind is None)
+            self.ledger.close(self.number, state, self.spent, self.budget.currency, self.spent_additive)
         except LedgerError as trouble:
             # Raising would lose a release that is paid for; the line stays open, which charges it in full.
             warnings.warn(f"the run stays charged in full: {trouble}", stacklevel=2)
-
-    def _settle(self, *, is_normal: bool) -> None:
-        """A normal end is charged what it spent, an error before the first look nothing, any other in full."""
-        state = EntryState.SPENT if is_normal else EntryState.INTERRUPTED if self.events else EntryState.RELEASED
-        self.ledger.close(self.number, state, self.spent, self.budget.currency, self.spent_additive)
 
 
 def describe(ledger: Ledger) -> dict[str, Any]:

@@ -108,8 +108,7 @@ class Laplace(Noise):
     def probabilities(self, values: Integers) -> Floats:
         """tanh(1/2b)·exp(−|k|/b)."""
         scale = float(self.scale)
-        law: Floats = math.tanh(1 / (2 * scale)) * np.exp(-np.abs(values) / scale)
-        return law
+        return np.asarray(math.tanh(1 / (2 * scale)) * np.exp(-np.abs(values) / scale))
 
     def _draws(self, size: int) -> Integers:
         return drawing.laplace(self.scale, size)
@@ -143,12 +142,10 @@ class Gaussian(Noise):
         """exp(−k²/2σ²) over its sum, which is √(2π)·σ to all digits where σ > 4."""
         sigma = float(self.scale)
         whole = math.sqrt(2 * math.pi) * sigma if sigma > 4 else float(self._masses(np.arange(-60, 61)).sum())
-        law: Floats = self._masses(values) / whole
-        return law
+        return np.asarray(self._masses(values) / whole)
 
     def _masses(self, values: Integers) -> Floats:
-        masses: Floats = np.exp(-((values / float(self.scale)) ** 2) / 2)
-        return masses
+        return np.asarray(np.exp(-((values / float(self.scale)) ** 2) / 2))
 
     def _draws(self, size: int) -> Integers:
         return drawing.gaussian(self.scale, size)
@@ -195,8 +192,7 @@ class RoundedGaussian(Noise):
 
         # On the negative side, where Φ has all its digits.
         centre, steps = -np.abs(values), float(self._steps)
-        law: Floats = ndtr((centre + 0.5) / steps) - ndtr((centre - 0.5) / steps)
-        return law
+        return np.asarray(ndtr((centre + 0.5) / steps) - ndtr((centre - 0.5) / steps))
 
     def on_lattice(self, values: Integers) -> Integers:
         most = _LARGEST_ANSWER >> self.bits
@@ -218,9 +214,7 @@ def noise_within(share: Budget, sensitivity: Sensitivity, kind: NoiseKind | None
 
     By default it is Laplace noise for a pure share and Gaussian noise otherwise. Gaussian noise is the discrete kind
     where ρ pays and the rounded kind where μ² does.
-
-    Raises:
-        OptionError: there is no such noise, a pure budget was to pay for Gaussian noise, or the share is too small.
+    A pure share cannot pay for Gaussian noise.
     """
     chosen = kind or ("laplace" if share.is_pure else "gaussian")
     if chosen not in ("laplace", "gaussian"):

@@ -49,11 +49,7 @@ class OperatingSystem:
 
 @dataclass(frozen=True)
 class OpenDP:
-    """OpenDP's samplers, for who must have a vetted library draw; they have no rounded Gaussian noise.
-
-    Raises:
-        MissingExtra: OpenDP is not installed.
-    """
+    """OpenDP's samplers, for who must have a vetted library draw; they have no rounded Gaussian noise."""
 
     name = "opendp"
     kinds = KINDS - {RoundedGaussian.kind}
@@ -102,12 +98,7 @@ SOURCES: dict[str, Callable[[], Randomness]] = {source.name: source for source i
 
 
 def source_of(randomness: Randomness | str | None) -> Randomness:
-    """The source of randomness that an option means; by default the operating system's.
-
-    Raises:
-        OptionError: there is no source of that name.
-        MissingExtra: it is not installed.
-    """
+    """The source of randomness that an option means; by default the operating system's."""
     if randomness is None:
         return OperatingSystem()
     if not isinstance(randomness, str):
@@ -139,9 +130,6 @@ class Replay:
     """For tests: returns a given transcript, or noise from a seed, and keeps everything it was asked.
 
     Every release made with it is stamped NOT PRIVATE.
-
-    Attributes:
-        asked: the requests so far, with the true values.
     """
 
     name = "replay"
@@ -150,7 +138,7 @@ class Replay:
     def __init__(
         self, transcript: Iterable[Integers | int] = (), *, seed: int | None = None, ends: bool = False
     ) -> None:
-        self.asked: list[Asked] = []
+        self.asked: list[Asked] = []  # the requests so far, with the true values
         self._transcript = list(transcript)
         self._rng = None if seed is None else np.random.default_rng(seed)
         self._ends = ends

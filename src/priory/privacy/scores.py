@@ -95,7 +95,7 @@ class AbsoluteError(Score):
         _check(queries, estimates, row_limit)
 
     def sensitivity(self, queries: Queries, neighbours: Neighbours, row_limit: int = ROW_LIMIT) -> Fraction:
-        return _steps(queries, row_limit) * _largest_change(queries, neighbours)
+        return _steps(queries, row_limit) * _largest_change(tuple(queries), neighbours)
 
     def scores(self, queries: Queries, truths: Truths, estimates: Estimates, row_limit: int = ROW_LIMIT) -> Integers:
         # Workloads of hundreds of tables are scored in every round of a mechanism: all of them at once.
@@ -130,7 +130,7 @@ class L1Error(Score):
 
     def scores(self, queries: Queries, truths: Truths, estimates: Estimates, row_limit: int = ROW_LIMIT) -> Integers:
         bits = _bits(queries, row_limit)
-        most = (2 * _magnitude(queries) * row_limit) << bits
+        most = (2 * _magnitude(tuple(queries)) * row_limit) << bits
         errors = [_norm(_gap(t, e, bits), most) for t, e in zip(truths, estimates, strict=True)]
         expected = [round(2**bits * noise) for noise in self.expected] or [0] * len(queries)
         weights = self._weights(queries)
@@ -206,7 +206,7 @@ class Payoff(Score):
         return 2 * super().candidates(queries)
 
     def sensitivity(self, queries: Queries, neighbours: Neighbours, row_limit: int = ROW_LIMIT) -> Fraction:
-        change = max(_largest_change(queries, neighbours), *(_complement_change(q, neighbours) for q in queries))
+        change = max(_largest_change(tuple(queries), neighbours), *(_complement_change(q, neighbours) for q in queries))
         return _steps(queries, row_limit) * self.rounds * change
 
     def scores(self, queries: Queries, truths: Truths, estimates: Estimates, row_limit: int = ROW_LIMIT) -> Integers:
@@ -241,7 +241,7 @@ def _check(queries: Queries, estimates: Estimates, row_limit: int, factor: int =
     for query, estimate in zip(queries, estimates, strict=True):
         if estimate.shape != query.shape or estimate.dtype.kind not in "iuf":
             raise OptionError("estimates", f"shape {estimate.shape} does not fit a query that gives {query.shape}")
-    limit = float(factor * _magnitude(queries) * row_limit)
+    limit = float(factor * _magnitude(tuple(queries)) * row_limit)
     # What all of them do not exceed together none does alone.
     if not _size(_flat(estimates)) <= limit and not all(_size(estimate) <= limit for estimate in estimates):
         raise OptionError("estimates", f"they must be finite and add up to at most {limit:.3g} in absolute value")
@@ -257,20 +257,16 @@ def _size(values: Numbers) -> float:
     return float((values if is_positive else np.abs(values)).sum(dtype=np.float64))
 
 
-def _magnitude(queries: Queries) -> int:
-    """What one row adds to the absolute sum of a query's answers, at most."""
-    return _largest_norm(tuple(queries))
-
-
 @lru_cache(maxsize=64)
-def _largest_norm(queries: tuple[Query, ...]) -> int:
+def _magnitude(queries: tuple[Query, ...]) -> int:
+    """What one row adds to the absolute sum of a query's answers, at most."""
     return max(1, *(math.ceil(sensitivity(query, Relation.ADD_REMOVE).l1) for query in queries))
 
 
 def _bits(queries: Queries, row_limit: int) -> int:
     """How fine the lattice is: 2^−10 of a row, coarser where a row adds much. Truth and estimate need one bit more."""
     row_bits = (row_limit - 1).bit_length()
-    return min(LATTICE_BITS, SCORE_BITS - row_bits - WEIGHT_BITS - 1 - _magnitude(queries).bit_length())
+    return min(LATTICE_BITS, SCORE_BITS - row_bits - WEIGHT_BITS - 1 - _magnitude(tuple(queries)).bit_length())
 
 
 def _steps(queries: Queries, row_limit: int) -> int:
@@ -297,12 +293,8 @@ def _gap(truth: Integers, estimate: Numbers, bits: int) -> Integers:
     return gap
 
 
-def _largest_change(queries: Queries, neighbours: Neighbours) -> Fraction:
-    return _largest_of_all(tuple(queries), neighbours)
-
-
 @lru_cache(maxsize=64)
-def _largest_of_all(queries: tuple[Query, ...], neighbours: Neighbours) -> Fraction:
+def _largest_change(queries: tuple[Query, ...], neighbours: Neighbours) -> Fraction:
     return max(largest_change(query, neighbours.relation, neighbours.max_rows) for query in queries)
 
 

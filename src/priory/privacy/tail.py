@@ -39,12 +39,7 @@ _SHARES = tuple(Fraction(2 ** (k / 2)) for k in range(-24, 1))
 def loss_tail(budget: Budget, epsilon: Fraction, *, steps: int = 1) -> Fraction:
     """A bound on P[L > ε] for a release made under `budget`, between tables that are `steps` neighbours apart.
 
-    Over k steps ε grows to kε, ρ to k²ρ [Bun & Steinke 2016] and μ to kμ [Dong, Roth & Su 2022].
-
-    Args:
-        budget: what is promised between neighbours.
-        epsilon: the loss that is not to be exceeded.
-        steps: 1 or 2.
+    Over k steps, 1 or 2, ε grows to kε, ρ to k²ρ [Bun & Steinke 2016] and μ to kμ [Dong, Roth & Su 2022].
 
     >>> float(loss_tail(Budget.pure(1), Fraction(1)))
     0.0
