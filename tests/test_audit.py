@@ -30,7 +30,7 @@ from priory.privacy.budget import Budget, Currency
 from priory.privacy.choice import Choice, NoisyMax, PermuteAndFlip
 from priory.privacy.noise import Gaussian, Laplace, Noise, RoundedGaussian
 from priory.queries.query import Query
-from priory.queries.sensitivity import Relation
+from priory.queries.sensitivity import Relation, Sensitivity
 
 ONE = Domain.of({"a": 2})
 SCORES = st.lists(st.integers(-8, 8), min_size=1, max_size=7)
@@ -147,9 +147,9 @@ def test_a_planted_bug_is_caught_and_gone_afterwards(name: str) -> None:
 
 
 def test_what_is_planted_is_removed_again_whatever_happens() -> None:
-    right, wrong = Laplace.cost, object()
-    with contextlib.suppress(ZeroDivisionError), planted(Laplace, "cost", lambda _: wrong):
-        assert vars(Laplace)["cost"] is wrong
+    right, noise, size = Laplace.cost, Laplace(Fraction(2)), Sensitivity(Fraction(1), Fraction(1))
+    with contextlib.suppress(ZeroDivisionError), planted(Laplace, "cost", lambda right, *given: 2 * right(*given)):
+        assert noise.cost(size, Currency.PURE) == 1
         raise ZeroDivisionError
     assert Laplace.cost is right
 

@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -30,18 +31,19 @@ from priory.mechanisms.mwem.mwem import MWEM
 from priory.privacy import curator as curator_module
 from priory.privacy import scores as scores_module
 from priory.privacy.budget import Budget
-from priory.privacy.choice import NoisyMax, PermuteAndFlip
+from priory.privacy.choice import Choice, NoisyMax, PermuteAndFlip
 from priory.privacy.curator import Curator
 from priory.privacy.functionals import LargestCell
 from priory.privacy.ledger import Event
 from priory.privacy.measurement import Measurement
 from priory.privacy.noise import Gaussian, Laplace, Noise
-from priory.privacy.scores import Dependence, L1Error, Payoff
+from priory.privacy.scores import Dependence, L1Error, Neighbours, Payoff
 from priory.queries.query import Query
 from priory.queries.sensitivity import largest_change
 from priory.release import Release
 
-Make = Callable[[Any], Any]
+# A wrong function takes the right one, and then what that takes.
+Wrong = Callable[..., object]
 Complaint = Callable[[Effort], str | None]
 PURE = Budget.pure(1, relation="replace-one")
 ZCDP = Budget.zcdp(Fraction(1, 2), relation="replace-one")
@@ -54,7 +56,7 @@ class Bug:
     tests: dict[
         str, Complaint
     ]  # the tests of the battery that are run on the changed code, by name; each must complain
-    changes: tuple[tuple[object, str, Make], ...] = ()  # what is put into the code for a while; see `planted`
+    changes: tuple[tuple[object, str, Wrong], ...] = ()  # what is put into the code for a while; see `planted`
     is_in_opening: bool = False  # whether it is about opening tables; those that are open already are right
 
 
@@ -76,9 +78,10 @@ def complaints_of(bug: Bug, effort: Effort) -> dict[str, str | None]:
         return {test: complaint(effort) for test, complaint in bug.tests.items()}
 
 
-def planted(owner: object, name: str, make: Make) -> AbstractContextManager[object]:
-    """Put what `make` makes of `owner.name` in its place, for a while."""
-    return patch.object(owner, name, make(vars(owner)[name]))
+def planted(owner: object, name: str, wrong: Wrong) -> AbstractContextManager[object]:
+    """Put `wrong` in the place of `owner.name`, for a while."""
+    right = vars(owner)[name]
+    return patch.object(owner, name, lambda *arguments, **options: wrong(right, *arguments, **options))
 
 
 @dataclass(frozen=True)
@@ -150,101 +153,70 @@ PLANTED: dict[str, Mechanism] = {
 }
 
 
-def _halved(right: Callable[..., Fraction]) -> Callable[..., Fraction]:
-    return lambda *arguments: right(*arguments) / 2
+def _halved(right: Callable[..., Fraction], *arguments: Any) -> Fraction:  # noqa: ANN401 - whatever the right one takes
+    return right(*arguments) / 2
 
 
-def _scale_rounded_down(right: Callable[..., Noise]) -> Callable[..., Noise]:
-    def noise_within(*arguments: Any, **options: Any) -> Noise:  # noqa: ANN401 - whatever the right one takes
-        noise = right(*arguments, **options)
-        return replace(noise, scale=Fraction(math.nextafter(float(noise.scale), 0.0))) if noise.scale else noise
-
-    return noise_within
+def _scale_rounded_down(right: Callable[..., Noise], *arguments: Any) -> Noise:  # noqa: ANN401 - as above
+    noise = right(*arguments)
+    return replace(noise, scale=Fraction(math.nextafter(float(noise.scale), 0.0))) if noise.scale else noise
 
 
-def _first_in_the_file(right: object) -> Callable[..., NDArray[np.bool_]]:  # noqa: ARG001
-    def kept_records(persons: Sequence[str | None], codes: object, max_rows: int, key: bytes) -> NDArray[np.bool_]:  # noqa: ARG001
-        seen: dict[str, int] = {}
-        kept = np.zeros(len(persons), dtype=np.bool_)
-        for i, person in enumerate(persons):
-            if person is not None:
-                seen[person] = seen.get(person, 0) + 1
-                kept[i] = seen[person] <= max_rows
-        return kept
-
-    return kept_records
+def _first_in_the_file(
+    _right: object, persons: Sequence[str | None], _codes: object, max_rows: int, _key: bytes
+) -> NDArray[np.bool_]:
+    seen: Counter[str | None] = Counter()
+    kept = np.zeros(len(persons), dtype=np.bool_)
+    for i, person in enumerate(persons):
+        seen[person] += 1
+        kept[i] = person is not None and seen[person] <= max_rows
+    return kept
 
 
-def _first_in_the_query(right: object) -> Callable[..., str]:  # noqa: ARG001
+def _first_in_the_query(_right: object, query: str, names: Sequence[str], max_rows: int) -> str:
     """The same in the query that DuckDB runs."""
-
-    def bounded(query: str, names: Sequence[str], max_rows: int) -> str:
-        # A parameter that is given has to be used.
-        known = f"SELECT * FROM ({query}) WHERE person IS NOT NULL AND CAST($key AS VARCHAR) IS NOT NULL"
-        placed = f"SELECT *, row_number() OVER () AS place FROM ({known})"
-        order = f"row_number() OVER (PARTITION BY person ORDER BY place) <= {int(max_rows)}"
-        return f"SELECT {', '.join(names)} FROM ({placed}) QUALIFY {order}"
-
-    return bounded
+    # A parameter that is given has to be used.
+    known = f"SELECT * FROM ({query}) WHERE person IS NOT NULL AND CAST($key AS VARCHAR) IS NOT NULL"
+    placed = f"SELECT *, row_number() OVER () AS place FROM ({known})"
+    order = f"row_number() OVER (PARTITION BY person ORDER BY place) <= {int(max_rows)}"
+    return f"SELECT {', '.join(names)} FROM ({placed}) QUALIFY {order}"
 
 
-def _by_place_in_the_file(right: Callable[..., NDArray[np.bool_]]) -> Callable[..., NDArray[np.bool_]]:
+def _by_place_in_the_file(
+    right: Callable[..., NDArray[np.bool_]], persons: Sequence[str | None], _codes: object, max_rows: int, key: bytes
+) -> NDArray[np.bool_]:
     """The keyed hash is of the record's line rather than of the record."""
-
-    def kept_records(
-        persons: Sequence[str | None],
-        codes: object,  # noqa: ARG001
-        max_rows: int,
-        key: bytes,
-    ) -> NDArray[np.bool_]:
-        lines = [
-            int.from_bytes(hashlib.sha256(key + bytes([i % 256, i // 256])).digest()[:4]) for i in range(len(persons))
-        ]
-        return right(persons, [np.array(lines, dtype=np.int64)], max_rows, key)
-
-    return kept_records
+    hashes = [hashlib.sha256(key + i.to_bytes(2, "little")).digest()[:4] for i in range(len(persons))]
+    return right(persons, [np.array([int.from_bytes(each) for each in hashes], dtype=np.int64)], max_rows, key)
 
 
-def _as_written(right: object) -> Callable[..., list[str | None]]:  # noqa: ARG001
+def _as_written(_right: object, cells: Cells) -> list[str | None]:
     """Persons are told apart by how they are written."""
-
-    def person_texts(cells: Cells) -> list[str | None]:
-        values = cells.values if cells.index is None else cells.values[cells.index]
-        return [None if is_null(value) else str(value) for value in values.tolist()]
-
-    return person_texts
+    values = cells.values if cells.index is None else cells.values[cells.index]
+    return [None if is_null(value) else str(value) for value in values.tolist()]
 
 
-def _at_the_other_price(right: Callable[..., Any]) -> Callable[..., Any]:
-    def choice_within(share: Budget, sensitivity: Fraction, kind: Any = None) -> Any:  # noqa: ANN401 - as the right one
-        if kind != "permute-and-flip":
-            return right(share, sensitivity, kind)
-        return PermuteAndFlip(right(share, sensitivity, "noisy-max").scale)
+def _at_the_other_price(
+    right: Callable[..., Choice], share: Budget, sensitivity: Fraction, kind: str | None = None
+) -> Choice:
+    if kind != "permute-and-flip":
+        return right(share, sensitivity, kind)
+    return PermuteAndFlip(right(share, sensitivity, "noisy-max").scale)
 
-    return choice_within
 
-
-def _of_one_row(right: Callable[..., Fraction]) -> Callable[..., Fraction]:
+def _of_one_row(right: Callable[..., Fraction], *arguments: Any) -> Fraction:  # noqa: ANN401 - whatever the right one takes
     """A sensitivity that takes every person for one of a single row."""
-
-    def sensitivity(*arguments: Any) -> Fraction:  # noqa: ANN401 - whatever the right one takes
-        return right(*(replace(a, max_rows=1) if isinstance(a, scores_module.Neighbours) else a for a in arguments))
-
-    return sensitivity
+    return right(*(replace(each, max_rows=1) if isinstance(each, Neighbours) else each for each in arguments))
 
 
-def _of_the_answer_alone(right: object) -> Callable[..., Fraction]:  # noqa: ARG001
+def _of_the_answer_alone(_right: object, query: Query, neighbours: Neighbours) -> Fraction:
     """The complement of an answer is taken to move as far as the answer."""
-    return lambda query, neighbours: largest_change(query, neighbours.relation, neighbours.max_rows)
+    return largest_change(query, neighbours.relation, neighbours.max_rows)
 
 
-def _never_without_rows(right: Callable[..., Fraction]) -> Callable[..., Fraction]:
+def _never_without_rows(right: Callable[..., Fraction], query: Query, neighbours: Neighbours) -> Fraction:
     """A person who is replaced is taken to have as many rows as the next."""
-
-    def change(query: Query, neighbours: scores_module.Neighbours) -> Fraction:
-        return right(query, replace(neighbours, max_rows=1)) * neighbours.max_rows
-
-    return change
+    return right(query, replace(neighbours, max_rows=1)) * neighbours.max_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -258,18 +230,12 @@ class _Exact:
         return getattr(self.count, name)
 
 
-def _counted_exactly(right: Callable[..., Any]) -> Callable[..., Any]:
-    def counted(curator: Curator, *arguments: Any) -> Any:  # noqa: ANN401 - as the right one
-        return _Exact(right(curator, *arguments), max(1.0, float(_exact_rows(curator))))
-
-    return counted
+def _counted_exactly(right: Callable[..., Any], curator: Curator, budget: Budget) -> _Exact:
+    return _Exact(right(curator, budget), max(1.0, float(_exact_rows(curator))))
 
 
-def _rounds_by_rows(right: Callable[..., Any]) -> Callable[..., Any]:
-    def run(self: MWEM, curator: Curator, budget: Budget) -> Any:  # noqa: ANN401 - as the right one
-        return right(replace(self, rounds=1 + _exact_rows(curator).bit_length()), curator, budget)
-
-    return run
+def _rounds_by_rows(right: Callable[..., Release], mechanism: MWEM, curator: Curator, budget: Budget) -> Release:
+    return right(replace(mechanism, rounds=1 + _exact_rows(curator).bit_length()), curator, budget)
 
 
 def _replay(name: str) -> dict[str, Complaint]:
@@ -323,7 +289,7 @@ BUGS: dict[str, Bug] = {
         (
             (curator_module, "choice_within", _at_the_other_price),
             (prices_module, "choice_within", _at_the_other_price),
-            (PermuteAndFlip, "cost", lambda _: NoisyMax.cost),
+            (PermuteAndFlip, "cost", lambda _, *arguments: NoisyMax.cost(*arguments)),
         ),
     ),
     "a payoff's sensitivity without the complements of negative entries": Bug(

@@ -96,8 +96,9 @@ def replayed_mechanism(name: str, effort: Effort) -> Iterator[Finding]:
 def replayed_from_public(name: str, effort: Effort) -> Iterator[Finding]:
     """Replay a registered mechanism that starts from public rows, from every kind of them."""
     build = MECHANISMS[name].with_public
-    for kind in PUBLIC_KINDS if build is not None else ():
-        yield replayed(f"{name}, public data {kind}", Setting(build, kind), effort.public)
+    if build is not None:
+        for kind in PUBLIC_KINDS:
+            yield replayed(f"{name}, public data {kind}", Setting(build, kind), effort.public)
 
 
 def replayed_setting(name: str, effort: Effort) -> Iterator[Finding]:

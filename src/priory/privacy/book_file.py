@@ -61,7 +61,8 @@ def connect(path: Path) -> sqlite3.Connection:
 def write_new(connection: sqlite3.Connection, terms: Terms) -> None:
     """Write `terms` and a new key into an empty file."""
     secret = secrets.token_bytes(32)
-    text = _terms_text(terms)
+    known = {"dataset": terms.dataset, "schema": terms.schema, "person": terms.person}
+    text = json.dumps({**known, **terms.total.encoded(), "made": now()})
     connection.execute(f"PRAGMA application_id = {_APPLICATION}")
     connection.execute(f"PRAGMA user_version = {FORMAT}")
     connection.execute("BEGIN IMMEDIATE")
@@ -224,11 +225,6 @@ def _event_of(text: str) -> Event:
     currency = None if fields["currency"] is None else Currency(fields["currency"])
     named = {name: fields[name] for name in ("kind", "what", "draws")}
     return Event(**named, **numbers, currency=currency, sensitivity=size)  # type: ignore[arg-type]
-
-
-def _terms_text(terms: Terms) -> str:
-    known = {"dataset": terms.dataset, "schema": terms.schema, "person": terms.person}
-    return json.dumps({**known, **terms.total.encoded(), "made": now()})
 
 
 def _terms_of(text: str) -> Terms:

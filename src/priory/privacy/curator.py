@@ -179,7 +179,8 @@ class Curator:
         event, choice = self._priced_choice(queries, score, share, draws, kind)
         self._journal.make_room((), draws)
         self._charge([event])
-        scores = score.scores(queries, self._scored_truths(queries, score), estimates, self._scored_rows)
+        asked = [*queries, Query.marginal(self.domain, ())] if score.needs_rows else queries
+        scores = score.scores(queries, self._truths.of(asked), estimates, self._scored_rows)
         candidates = scores if places is None else scores[places]
         picked = self._randomness.picks(candidates, choice, draws)
         picks = tuple(score.pick(queries, i if places is None else int(places[i])) for i in picked)
@@ -213,10 +214,6 @@ class Curator:
         """Pay in the ledger, then note it in the journal: what is looked at afterwards is covered by both."""
         self.reservation.charge(events)
         self._journal.write(Paid(self.reservation.spent))
-
-    def _neighbours(self, score: Score) -> Neighbours:
-        total = self.public_total if score.knows_total else None
-        return Neighbours(self.relation, self.budget.max_rows, total)
 
     def _check_queries(self, queries: Sequence[Query]) -> None:
         """Everything that could go wrong with them later, for later something is paid."""
@@ -280,7 +277,8 @@ class Curator:
         self, queries: Sequence[Query], score: Score, share: Budget, draws: int, kind: ChoiceKind | None
     ) -> tuple[Event, Choice]:
         """The sharpest choice that `share` buys, and what is paid for it."""
-        moved = score.sensitivity(queries, self._neighbours(score), self._scored_rows)
+        total = self.public_total if score.knows_total else None
+        moved = score.sensitivity(queries, Neighbours(self.relation, self.budget.max_rows, total), self._scored_rows)
         choice = choice_within(share.part(Fraction(1, draws)), moved, kind)
         self._check_kind(choice.kind)
         cost = choice.cost(moved, share.currency)
@@ -288,11 +286,6 @@ class Curator:
         what = f"{score.kind} of {len(queries)} queries, {draws} picked"
         event = Event(choice.kind, what, paid, share.currency, moved=moved, scale=choice.scale, draws=draws)
         return event, choice
-
-    def _scored_truths(self, queries: Sequence[Query], score: Score) -> list[Integers]:
-        if score.needs_rows:
-            return self._truths.of([*queries, Query.marginal(self.domain, ())])
-        return self._truths.of(queries)
 
     def _noisy(self, truths: Sequence[Integers], noises: Sequence[Noise]) -> list[Integers | Floats]:
         """Noisy answers in counts; equal noise is drawn at once."""

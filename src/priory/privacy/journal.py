@@ -98,7 +98,10 @@ class Transcript:
     @property
     def measurements(self) -> tuple[Measurement, ...]:
         """Every noisy answer; the number of rows first, where it is public."""
-        return (*self._public_count(), *(m for batch in self.answers for m in batch.measurements))
+        measured = tuple(m for batch in self.answers for m in batch.measurements)
+        if self.public_total is None:
+            return measured
+        return (Measurement.of(Query(Domain((), ()), ()), self.public_total, 0.0), *measured)
 
     @property
     def spent(self) -> Fraction:
@@ -116,10 +119,6 @@ class Transcript:
         """The number of rows, where it is public and was asked for."""
         totals = self._of(PublicTotal)
         return totals[0].total if totals else None
-
-    def _public_count(self) -> tuple[Measurement, ...]:
-        everyone = Query(Domain((), ()), ())
-        return () if self.public_total is None else (Measurement.of(everyone, self.public_total, 0.0),)
 
     def _of(self, kind: type[_Kind]) -> tuple[_Kind, ...]:
         return tuple(entry for entry in self.entries if isinstance(entry, kind))

@@ -180,7 +180,9 @@ def _between_columns(query: Query, columns: Sequence[_Columns], alone: Sensitivi
         # Entries are 0 or 1, so |a − b| = (a − b)².
         return Sensitivity(exact_l2, exact_l2)
     if query.rows * query.domain.size**2 <= ENUMERATION_LIMIT:
-        return Sensitivity(min(_enumerated_l1(query.dense()), bound.l1), exact_l2)
+        wide = _wide(query.dense())
+        worst = max(_number(np.abs(wide - wide[:, [j]]).sum(axis=0).max()) for j in range(wide.shape[1]))
+        return Sensitivity(min(Fraction(worst), bound.l1), exact_l2)
     return Sensitivity(bound.l1, exact_l2)
 
 
@@ -230,11 +232,6 @@ def _undominated(triples: Numbers) -> Numbers:
     beats = (p[:, None] >= p) & (q[:, None] >= q) & (r[:, None] <= r)
     undominated: Numbers = kept[beats.sum(axis=0) == 1]
     return undominated
-
-
-def _enumerated_l1(matrix: Numbers) -> Fraction:
-    wide = _wide(matrix)
-    return Fraction(max(_number(np.abs(wide - wide[:, [j]]).sum(axis=0).max()) for j in range(matrix.shape[1])))
 
 
 def _triples(rows: Sequence[tuple[Exact, ...]]) -> Numbers:
