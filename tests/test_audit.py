@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from priory.app.registry import MECHANISMS
-from priory.audit.attack import claimed, frequency_bound, likelihood_bound, loss_of, worst_pair
+from priory.audit.attack import frequency_bound, likelihood_bound, loss_of, worst_pair
 from priory.audit.battery import TESTS, _in_processes, findings_of, name_of
 from priory.audit.bugs import BUGS, PLANTED, complaints_of, planted
 from priory.audit.canaries import counts_in
@@ -244,7 +244,7 @@ def test_likelihood_ratios_have_mean_one_under_the_other_table(budget: Budget) -
 def test_bounds_are_below_the_claim_and_not_far_below(budget: Budget) -> None:
     one, other = losses(budget, 400), losses(budget, 400, WITHOUT, WITH_ROW)
     delta = Fraction(0) if budget.is_pure else Fraction(1, 100)
-    claim = claimed(budget, delta)
+    claim = float(budget.epsilon_at(delta))
     assert claim / 2 <= likelihood_bound(one, float(delta), claim) <= claim * (1 + 1e-9)
     assert 0 <= frequency_bound(one, -other, float(delta)) <= claim
 

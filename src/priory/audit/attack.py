@@ -74,7 +74,7 @@ def _attacked(name: str, mechanism: Mechanism, currency: Currency, effort: Effor
     ]
     one, other = (np.array([loss.value for loss in losses]) for losses in both)
     delta = Fraction(0) if budget.is_pure else DELTA
-    claim = claimed(budget, delta)
+    claim = float(budget.epsilon_at(delta))
     by_frequency = max(frequency_bound(one, -other, float(delta)), frequency_bound(other, -one, float(delta)))
     by_likelihood = max(likelihood_bound(losses, float(delta), claim) for losses in (one, other))
     least = 0.0 if any(loss.picks for losses in both for loss in losses) else effort.least_loss * claim
@@ -86,11 +86,6 @@ def _attacked(name: str, mechanism: Mechanism, currency: Currency, effort: Effor
         f"{least:.3f} … {claim:.3f}",
         least <= bound <= claim + ROUNDING,
     )
-
-
-def claimed(budget: Budget, delta: Fraction) -> float:
-    """The ε that a budget promises at `delta`."""
-    return float(budget.amount if budget.is_pure else budget.epsilon_at(delta))
 
 
 def worst_pair(mechanism: Mechanism, currency: Currency, fits: int) -> tuple[Budget, Tables]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from priory.app.registry import Mechanism
 from priory.audit.findings import Finding
-from priory.audit.laws import Array, price
+from priory.audit.laws import price
 from priory.audit.tables import SEED, NeighbouringTables, crowds, neighbours, public_rows, strangers
 from priory.data.sources.source import Source
 from priory.model.bases import PublicRows
@@ -108,7 +108,7 @@ def _compare(first: Run, second: Run, pair: NeighbouringTables) -> str | None:
         return "candidates differ between neighbours"
     if first.payments != second.payments:
         return "payments differ between neighbours"
-    if _released(first.release) != _released(second.release):
+    if first.release.files() != second.release.files():
         return "the same answers gave different releases"
     if first.asked and (not first.payments or first.payments[0][0] > 0):
         return "something was answered before anything was paid"
@@ -120,17 +120,8 @@ def _overspent(first: Run, second: Run, budget: Budget) -> str | None:
     places = [place for place, _ in first.payments] + [len(first.asked)]
     for (start, paid), end in zip(first.payments, places[1:], strict=True):
         both = zip(first.asked[start:end], second.asked[start:end], strict=True)
-        cost = sum(price(a.request, _gap(a, b), budget) for a, b in both)
+        cost = sum(price(a.request, np.abs(a.truth - b.truth).astype(np.float64), budget) for a, b in both)
         # A thousandth of a millionth covers the floats of the comparison, not of what is compared.
         if cost > float(paid) * (1 + 1e-9):
             return "true answers differ by more than was paid for"
     return None
-
-
-def _gap(one: Asked, other: Asked) -> Array:
-    return np.asarray(np.abs(one.truth - other.truth), dtype=np.float64)
-
-
-def _released(release: Release) -> dict[str, dict[str, bytes]]:
-    """The bytes that would be saved."""
-    return {name: dict(files) for name, files in release.files().items()}

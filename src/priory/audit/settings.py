@@ -142,38 +142,34 @@ def _settings() -> Iterator[tuple[str, Setting]]:
     several = partial(Choosing, TABLES.queries, AbsoluteError(), draws=5)
     yield "choice of five at once, permute-and-flip", always(several(kind="permute-and-flip"))
     yield "choice of five at once among half the candidates", always(several(is_restricted=True))
-    yield from _mechanisms()
+    yield from _mechanisms().items()
 
 
-def _mechanisms() -> Iterator[tuple[str, Setting]]:
-    everything = Workload.of([*TABLES, *SIGNED])
-    yield "pmw-pub, permute-and-flip", Setting(lambda rows: PMWPub(public=rows, choice="permute-and-flip", rounds=3))
-    yield (
-        "pmw-pub, average and unsupported",
-        Setting(lambda rows: PMWPub(public=rows, iterate="average", unsupported=True, rounds=2, reuse=False)),
-    )
-    yield "best mixture, floor", Setting(lambda rows: BestMixture(public=rows), public="disjoint")
-    yield "best mixture, exact", Setting(lambda rows: BestMixture(public=rows, kind="exact"), needs_total=True)
-    yield (
-        "prior-update, raking by groups",
-        Setting(lambda rows: PriorUpdate(public=rows, by=((), (SMOKER,)), way="raking")),
-    )
-    yield (
-        "prior-update, three levels of groups",
-        Setting(lambda rows: PriorUpdate(public=rows, by=((), (SMOKER,), (COLOUR,)))),
-    )
-    yield (
-        "prior-update, given groups",
-        Setting(
+def _mechanisms() -> dict[str, Setting]:
+    return {
+        "pmw-pub, permute-and-flip": Setting(lambda rows: PMWPub(public=rows, choice="permute-and-flip", rounds=3)),
+        "pmw-pub, average and unsupported": Setting(
+            lambda rows: PMWPub(public=rows, iterate="average", unsupported=True, rounds=2, reuse=False)
+        ),
+        "best mixture, floor": Setting(lambda rows: BestMixture(public=rows), public="disjoint"),
+        "best mixture, exact": Setting(lambda rows: BestMixture(public=rows, kind="exact"), needs_total=True),
+        "prior-update, raking by groups": Setting(
+            lambda rows: PriorUpdate(public=rows, by=((), (SMOKER,)), way="raking")
+        ),
+        "prior-update, three levels of groups": Setting(
+            lambda rows: PriorUpdate(public=rows, by=((), (SMOKER,), (COLOUR,)))
+        ),
+        "prior-update, given groups": Setting(
             lambda rows: PriorUpdate(public=rows, by=((SMOKER,),), groups=((0,), (2,)), workloads=(((COLOUR, AGE),),))
         ),
-    )
-    for kind in ("union", "equal", "marginals"):
-        yield f"hdmm, {kind}", always(HDMM(TABLES, kind=kind))
-    yield "hdmm, ranges", always(HDMM(Workload.of(RANGES[:1])))
-    yield "mwem, negative entries", always(MWEM(everything, MultiplicativeWeights(), rounds=4))
-    yield "privbayes, families of any size", always(PrivBayes(usefulness=0.001))
-    yield "dualquery, three rounds of two", always(DualQuery(TABLES, rounds=4, samples=2))
+        "hdmm, union": always(HDMM(TABLES, kind="union")),
+        "hdmm, equal": always(HDMM(TABLES, kind="equal")),
+        "hdmm, marginals": always(HDMM(TABLES, kind="marginals")),
+        "hdmm, ranges": always(HDMM(Workload.of(RANGES[:1]))),
+        "mwem, negative entries": always(MWEM(Workload.of([*TABLES, *SIGNED]), MultiplicativeWeights(), rounds=4)),
+        "privbayes, families of any size": always(PrivBayes(usefulness=0.001)),
+        "dualquery, three rounds of two": always(DualQuery(TABLES, rounds=4, samples=2)),
+    }
 
 
 SETTINGS: dict[str, Setting] = dict(_settings())

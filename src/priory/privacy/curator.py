@@ -20,7 +20,7 @@ from priory.privacy.progress import Progress, Step, silent
 from priory.privacy.randomness import Randomness, is_private, source_of
 from priory.privacy.scores import SCORES, Neighbours, Pick, Score
 from priory.privacy.statement import Statement
-from priory.privacy.truths import Exact, Truths, largest_entry
+from priory.privacy.truths import Key, Truths, key_of, largest_entry
 from priory.queries.parts import PARTS, Numbers
 from priory.queries.query import Query
 from priory.queries.sensitivity import Relation, Sensitivity, entry_range, sensitivity
@@ -59,7 +59,7 @@ class Curator:
         self._progress = progress
         self._journal: Journal = Forgetful() if journal is None else journal
         self._public_total: int | None = None
-        self._checked: set[Exact] = set()
+        self._checked: set[Key] = set()
 
     def __repr__(self) -> str:
         return f"Curator({self.reservation!r}, {len(self.domain)} attributes)"
@@ -218,10 +218,10 @@ class Curator:
     def _check_queries(self, queries: Sequence[Query]) -> None:
         """Everything that could go wrong with them later, for later something is paid."""
         # A workload is asked about in every round, and checked in the first.
-        new = [key for key in dict.fromkeys(map(Exact, queries)) if key not in self._checked]
-        for key in new:
-            self._check_query(key.query)
-        checked_cliques(self.domain, list(dict.fromkeys(key.query.clique for key in new)))
+        new = [key for key in dict.fromkeys(map(key_of, queries)) if key not in self._checked]
+        for *_, query in new:
+            self._check_query(query)
+        checked_cliques(self.domain, list(dict.fromkeys(query.clique for *_, query in new)))
         self._checked.update(new)
 
     def _check_query(self, query: Query) -> None:
