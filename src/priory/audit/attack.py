@@ -26,7 +26,7 @@ from priory.audit.findings import END_PREFIX, Effort, Finding
 from priory.audit.laws import Array, log_chances, log_masses
 from priory.audit.primitives import CONFIDENCE, clopper_pearson
 from priory.audit.replay import recorded
-from priory.audit.tables import budget_of, coded
+from priory.audit.tables import coded
 from priory.data.sources.memory import MemorySource
 from priory.domain import Domain
 from priory.privacy.budget import Budget, Currency
@@ -37,7 +37,7 @@ from priory.queries.sensitivity import Relation
 
 # Events of about this probability may be missed by an (ε, δ) promise; the attack allows for it.
 DELTA = Fraction(1, 100)
-AMOUNTS = {"pure": "1", "zcdp": "1/2", "gaussian": "1"}
+AMOUNTS = {Currency.PURE: Fraction(1), Currency.ZCDP: Fraction(1, 2), Currency.GAUSSIAN: Fraction(1)}
 DOMAIN = Domain.of({"a": 2, "b": 2})
 # One fit in so many is spent on each pair of neighbours, to find the worst of them.
 PILOT = 100
@@ -99,7 +99,7 @@ def worst_pair(mechanism: Mechanism, currency: Currency, fits: int) -> tuple[Bud
 
 
 def _pairs(currency: Currency) -> Iterator[tuple[Budget, Tables]]:
-    add, replace = (budget_of(currency, AMOUNTS[currency.value], relation, 1) for relation in Relation)
+    add, replace = (Budget(currency, AMOUNTS[currency], relation) for relation in Relation)
     for base in ([], [[0, 0]], [[0, 0]] * 5, [[0, 0]] * 30, [[0, 0], [1, 1]] * 8):
         table, usual, unlike = (coded(DOMAIN, base + more) for more in ([], [[0, 0]], [[1, 1]]))
         yield from ((add, (unlike, table)), (add, (usual, table)), (replace, (unlike, usual)))

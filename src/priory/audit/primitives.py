@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priory.audit.findings import Effort, Finding
-from priory.audit.tables import budget_of, coded
+from priory.audit.tables import coded
 from priory.data.sources.memory import MemorySource
 from priory.domain import Domain
 from priory.privacy.budget import Budget, Currency
@@ -62,7 +62,8 @@ def primitives(effort: Effort) -> Iterator[Finding]:
     """Laplace, Gaussian and selection as they are: below the claim, and not far below."""
     names = {Currency.PURE: "Laplace, ε", Currency.ZCDP: "Gaussian, μ", Currency.GAUSSIAN: "rounded Gaussian, μ"}
     for currency, name in names.items():
-        budget = budget_of(currency, "1/2" if currency is Currency.ZCDP else "1", Relation.REPLACE_ONE, 1)
+        amount = Fraction(1, 2) if currency is Currency.ZCDP else Fraction(1)
+        budget = Budget(currency, amount, Relation.REPLACE_ONE)
         found = audited_noise(budget, effort.trials)
         yield _finding(f"primitive audit: {name}, {effort.trials:,} trials a side", found, claim_of(budget), effort)
     for choice in (NoisyMax(Fraction(2)), PermuteAndFlip(Fraction(2))):

@@ -4,6 +4,7 @@ import csv
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -173,13 +174,7 @@ def _settings(count: int, rng: Rng, amounts: Sequence[str] = ("1/10", "1", "3"))
     order = [every[i] for i in rng.permutation(len(every))]
     for i, (base, relation, max_rows, currency) in enumerate(itertools.islice(itertools.cycle(order), count)):
         amount = amounts[(i + i // len(every)) % len(amounts)]
-        yield base, budget_of(currency, amount, relation, max_rows)
-
-
-def budget_of(currency: Currency, amount: str, relation: Relation, max_rows: int) -> Budget:
-    """A budget of so much of a currency."""
-    made = {Currency.PURE: Budget.pure, Currency.ZCDP: Budget.zcdp, Currency.GAUSSIAN: Budget.gaussian}[currency]
-    return made(amount, relation=relation, max_rows=max_rows)
+        yield base, Budget(currency, Fraction(amount), relation, max_rows)
 
 
 def _pair(base: str, rows: list[Row], budget: Budget, rng: Rng, number: int) -> NeighbouringTables:
