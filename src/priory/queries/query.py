@@ -143,10 +143,8 @@ class Query:
         """
         if not 0 <= bits <= 52:
             raise OptionError("bits", f"a lattice has 0 to 52 bits; got {bits}")
-        return Query(
-            self.domain,
-            tuple(_rounded(part, size, bits) for part, size in zip(self.parts, self.domain.shape, strict=True)),
-        )
+        sized = zip(self.parts, self.domain.shape, strict=True)
+        return Query(self.domain, tuple(_rounded(part, size, bits) for part, size in sized))
 
 
 def _rounded(part: Part, size: int, bits: int) -> Part:

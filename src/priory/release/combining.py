@@ -93,6 +93,7 @@ def _statement(statements: Sequence[Statement]) -> Statement:
         is_private=all(statement.is_private for statement in statements),
         version=first.version,
         randomness=" and ".join(dict.fromkeys(_drawn_by(statement) for statement in statements)),
+        is_declared=any(statement.is_declared for statement in statements),
     )
 
 

@@ -12,7 +12,7 @@ from priory.model.diagnostics import Diagnostics, PathPoint, ScheduledLevel
 from priory.privacy.budget import Budget, positive
 from priory.privacy.measurement import Measurement
 from priory.privacy.noise import Gaussian, Laplace, Noise, RoundedGaussian
-from priory.privacy.statement import KEPT, UNKNOWN_RANDOMNESS, Statement
+from priory.privacy.statement import DECLARED, KEPT, UNKNOWN_RANDOMNESS, Statement
 from priory.queries.parts import Identity, Matrix, Mean, Moments, Part, Point, Prefix, Range, Recode, Set, Total
 from priory.queries.query import Query
 from priory.release.archive import array_bytes, array_of
@@ -133,6 +133,7 @@ def encode_statement(statement: Statement) -> Json:
         "version": statement.version,
         "randomness": statement.randomness,
         "randomness_version": statement.randomness_version,
+        "is_declared": statement.is_declared,
     }
 
 
@@ -149,6 +150,8 @@ def decode_statement(described: Json) -> Statement:
         version=_text(described["version"]),
         randomness=_text(described.get("randomness", UNKNOWN_RANDOMNESS)),
         randomness_version=_text(described.get("randomness_version", "")),
+        # Older files say it in the name of the mechanism alone.
+        is_declared=described.get("is_declared", DECLARED in described["mechanism"]) is True,
     )
 
 
