@@ -9,7 +9,8 @@ from pathlib import Path
 from priory.errors import NOTHING_SPENT, PrioryError, Spent
 from priory.privacy.budget import Budget, rounded_up
 from priory.privacy.ledger import EntryState, Ledger, Reservation
-from priory.release.partial import Partial, Recorder
+from priory.privacy.recorder import Recorder
+from priory.release.partial import Partial
 
 
 @contextmanager
@@ -60,9 +61,9 @@ class Account:
 
     def settled(self, error: BaseException) -> tuple[Spent, Partial | None]:
         """What the run has cost, and what it was answered; the partial file stays if it holds anything."""
-        partial = None if self._recorder is None else self._recorder.partial
+        recorded = None if self._recorder is None else self._recorder.recorded
         path = None if self._recorder is None else self._recorder.leave()
-        return self._spent(error, path), partial
+        return self._spent(error, path), None if recorded is None else Partial(*recorded)
 
     @property
     def at_most(self) -> Spent:

@@ -17,10 +17,10 @@ from priory.privacy.currency import budget_for
 from priory.privacy.ledger import Ledger
 from priory.privacy.progress import Progress, silent
 from priory.privacy.randomness import Randomness, source_of
+from priory.privacy.recorder import Recorder
 from priory.queries.sensitivity import Relation
 from priory.queries.workload import Workload
 from priory.release import Release
-from priory.release.partial import Recorder
 
 
 def fit(

@@ -13,8 +13,8 @@ from priory.errors import DomainError, OptionError
 from priory.mechanisms.ide.prior_update import PriorUpdate
 from priory.model.bases import PublicRows, Uniform
 from priory.model.structural_zeros import without_zeros
+from priory.privacy.recorder import Job
 from priory.queries.workload import Workload
-from priory.release.partial import Job
 
 
 def ordered(
@@ -51,7 +51,7 @@ def recipe_of(entry: Registered, job: Job) -> Mechanism:
         PrioryError: the mechanism cannot do what is asked, or the schema's constraints leave nothing.
     """
     schema = job.schema
-    rows = None if job.public is None else job.rows
+    rows = public_rows(job)
     if job.by is not None:
         entry = _grouped(entry, schema, job.by, rows)
     if rows is None:
@@ -62,6 +62,11 @@ def recipe_of(entry: Registered, job: Job) -> Mechanism:
         without_zeros(rows, schema.impossible())
         recipe = from_public(entry)(rows)
     return recipe if job.workload is None else _aimed(entry, recipe, job.workload.checked(schema.domain))
+
+
+def public_rows(job: Job) -> PublicRows | None:
+    """The public rows of a job, or None."""
+    return None if job.public is None else PublicRows(job.public, job.schema.domain)
 
 
 def from_public(entry: Registered) -> Callable[[PublicRows], Mechanism]:
