@@ -1,14 +1,13 @@
 """Curator: the only object that holds private counts; it works out the sensitivity, pays, and only then looks."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
-from priory.data.sources.source import ROW_LIMIT, Source, checked_cliques
-from priory.domain import Clique
+from priory.data.sources.source import ROW_LIMIT, Source
+from priory.domain import Clique, checked_cliques
 from priory.errors import BudgetError, DataError, DomainError, OptionError
 from priory.privacy.budget import Budget, rounded_down, rounded_up
 from priory.privacy.choice import Choice, ChoiceKind, choice_within
@@ -69,6 +68,7 @@ class Curator:
         self.domain = source.domain
         self.impossible = tuple(impossible)
         self.row_limit = source.row_limit
+        self._largest_entry = largest_entry(source.row_limit)
         # A model's answers may be about a few more rows than are declared, because its total has noise.
         self._scored_rows = max(source.row_limit, ROW_LIMIT)
         self._truths = Truths(source)
@@ -97,7 +97,7 @@ class Curator:
     @property
     def relation(self) -> Relation:
         """Which tables are neighbours."""
-        return Relation.of(self.budget.relation)
+        return Relation(self.budget.relation)
 
     @property
     def public_total(self) -> int | None:
@@ -156,13 +156,18 @@ class Curator:
         self._check_queries(queries)
         for share in shares:
             self._check_share(share)
-        requests = [self._request(query, share, noise) for query, share in zip(queries, shares, strict=True)]
+        sizes = [
+            sensitivity(query, share.relation, share.max_rows) for query, share in zip(queries, shares, strict=True)
+        ]
+        asked = zip(queries, sizes, shares, strict=True)
+        priced = [self._priced_noise(_described(query), size, share, noise) for query, size, share in asked]
         self._journal.make_room(queries)
-        self._charge([request.event for request in requests])
-        noisy = self._noisy(self._truths.of(queries), [request.noise for request in requests])
+        self._charge([event for _, event in priced])
+        noises = [bought for bought, _ in priced]
+        noisy = self._noisy(self._truths.of(queries), noises)
         measurements = tuple(
-            Measurement(request.query, values, request.noise.stddev, request.noise)
-            for request, values in zip(requests, noisy, strict=True)
+            Measurement(query, values, bought.stddev, bought)
+            for query, values, bought in zip(queries, noisy, noises, strict=True)
         )
         self._journal.write(Answered(measurements))
         return measurements
@@ -269,7 +274,7 @@ class Curator:
         if not query.is_integer:
             raise OptionError("queries", "noise is added to integers; use query.on_lattice(bits) for real entries")
         largest = max(map(abs, entry_range(query)))
-        if largest > largest_entry(self.row_limit):
+        if largest > self._largest_entry:
             raise OptionError(
                 "queries",
                 f"with an entry of {float(largest):.3g}, answers about the {self.row_limit:,} rows that the source "
@@ -290,11 +295,6 @@ class Curator:
             raise OptionError(
                 "randomness", f"{self._randomness.name} cannot draw {kind}; take priory's samplers, or pay in rho"
             )
-
-    def _request(self, query: Query, share: Budget, kind: NoiseKind | None) -> "_Request":
-        size = sensitivity(query, share.relation, share.max_rows)
-        noise, event = self._priced_noise(_described(query), size, share, kind)
-        return _Request(query, noise, event)
 
     def _priced_noise(self, what: str, size: Sensitivity, share: Budget, kind: NoiseKind | None) -> tuple[Noise, Event]:
         """The least noise that `share` buys, and what is paid for it."""
@@ -332,13 +332,6 @@ class Curator:
             for i, piece in zip(places, np.split(drawn, ends[:-1]), strict=True):
                 noisy[i] = noise.in_counts(piece.reshape(truths[i].shape))
         return [noisy[i] for i in range(len(noises))]
-
-
-@dataclass(frozen=True)
-class _Request:
-    query: Query
-    noise: Noise
-    event: Event
 
 
 def _paid(cost: Fraction | None, share: Budget) -> Fraction:
