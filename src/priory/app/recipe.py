@@ -9,6 +9,7 @@ from typing import Protocol, cast, runtime_checkable
 from priory.app.registry import Mechanism, Registered, chosen
 from priory.data.public import public_codes
 from priory.data.schema import Schema
+from priory.data.schema.possible import leaves_rows
 from priory.errors import DomainError, OptionError
 from priory.mechanisms.ide.prior_update import PriorUpdate
 from priory.model.bases import PublicRows, Uniform
@@ -29,11 +30,14 @@ def ordered(
     Raises:
         PrioryError: the schema or the public table cannot be used, or the mechanism is unknown.
     """
-    schema = schema if isinstance(schema, Schema) else Schema.load(schema)
     mechanism = "prior-update" if by is not None and mechanism is None else mechanism
     entry = chosen(mechanism, has_public=public is not None)
     if public is not None:
         from_public(entry)
+    schema = schema if isinstance(schema, Schema) else Schema.load(schema)
+    if not leaves_rows(schema.impossible()):
+        # Constraints that leave no row are noticed here, before anything is paid.
+        without_zeros(Uniform(schema.domain), schema.impossible())
     return entry, Job(
         schema,
         entry.name,
@@ -48,17 +52,16 @@ def recipe_of(entry: Registered, job: Job) -> Mechanism:
     """The mechanism of `entry` for a job; it is the same each time.
 
     Raises:
-        PrioryError: the mechanism cannot do what is asked, or the schema's constraints leave nothing.
+        PrioryError: the mechanism cannot do what is asked, or the schema's constraints leave none of the public rows.
     """
     schema = job.schema
     rows = public_rows(job)
     if job.by is not None:
         entry = _grouped(entry, schema, job.by, rows)
     if rows is None:
-        # Constraints that leave no row are noticed here, before anything is paid.
-        without_zeros(Uniform(schema.domain), schema.impossible())
         recipe = entry.build(schema.domain)
     else:
+        # Constraints that leave none of the public rows are noticed here, before anything is paid.
         without_zeros(rows, schema.impossible())
         recipe = from_public(entry)(rows)
     return recipe if job.workload is None else _aimed(entry, recipe, job.workload.checked(schema.domain))

@@ -77,12 +77,14 @@ class Recorder:
         self._entries: list[Entry] = []
 
     @classmethod
-    def beside(cls, output: str | Path, job: Job) -> "Recorder":
-        """Make the partial file of `output`, once it is sure that both can be written there.
+    def beside(cls, output: str | Path | None, job: Job) -> "Recorder":
+        """Make the partial file of `output`, where there is one, once it is sure that both can be written there.
 
         Raises:
             OptionError: one of them exists, or cannot be written. No trace is left.
         """
+        if output is None:
+            return cls(job)
         output = Path(output)
         path = partial_path(output)
         if is_record_file(path):
