@@ -1,7 +1,7 @@
 """Model: a tilted base with a total, which answers queries, projects on any clique and gives rows."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -33,12 +33,17 @@ class Model(Base):
         potentials: θ_C for each clique C.
         total: how many records the model stands for.
         diagnostics: how it was estimated, where it was.
+        domain: the attributes, which are the base's.
     """
 
     base: Base
     potentials: Potentials
     total: float = 1.0
     diagnostics: Diagnostics | None = None
+    domain: Domain = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "domain", self.base.domain)
 
     @classmethod
     def of(cls, base: Base, potentials: Mapping[Any, Values], total: float = 1.0) -> "Model":
@@ -53,10 +58,6 @@ class Model(Base):
         model = cls(base, potentials_of(base.domain, potentials), float(total))
         check_mass(model.log_z)
         return model
-
-    @property
-    def domain(self) -> Domain:
-        return self.base.domain
 
     @property
     def cliques(self) -> tuple[Clique, ...]:

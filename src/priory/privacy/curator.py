@@ -118,6 +118,12 @@ class Curator:
             self._journal.write(PublicTotal(total))
         return self._public_total
 
+    @property
+    def public_count(self) -> tuple[Measurement, ...]:
+        """The number of rows as a measurement without noise, where it is public."""
+        total = self.public_total
+        return () if total is None else (Measurement.of(Query.marginal(self.domain, ()), np.array(total), 0.0),)
+
     def statement(self, mechanism: str) -> Statement:
         """What is promised about a release made with this curator."""
         drawn_by = self._randomness

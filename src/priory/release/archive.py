@@ -34,9 +34,10 @@ def write_archive(path: str | Path, sections: Mapping[str, Files], required: fro
         sections: for each section, its files by name.
         required: the sections that a reader must understand to use the release at all.
     """
+    data = _packed(sections, required)
     try:
         with written_whole(path) as draft:
-            draft.write_bytes(_packed(sections, required))
+            draft.write_bytes(data)
     except DataError as error:
         raise ReleaseError(str(error)) from None
 
