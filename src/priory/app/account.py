@@ -42,16 +42,10 @@ def _attach(error: BaseException, spent: Spent, partial: Partial | None) -> None
 
 @dataclass
 class Account:
-    """How far a run has come.
+    """How far a run has come."""
 
-    Attributes:
-        recorder: what writes down what it was answered.
-        asked: the book and what it is asked for, known before the ledger's line is written: an interrupt may fall
-            between that and our knowing of it.
-        reservation: what pays.
-    """
-
-    recorder: Recorder | None = None
+    recorder: Recorder | None = None  # what writes down what it was answered
+    # Known before the ledger's line is written: an interrupt may fall between that and our knowing of it.
     asked: tuple[Ledger, Budget] | None = None
     reservation: Reservation | None = None
 
@@ -79,19 +73,14 @@ class Account:
             return NOTHING_SPENT
         letter = book.terms.total.currency.letter
         why = f"the run is paid for: {letter} = {rounded_up(charged)}" if is_settled else _why(self.reservation)
-        words = [f"{why}, {_where(book, self.reservation)}"]
+        where = "in memory only" if book.path is None else f"entry {self.reservation.number} of {book.path}"
+        words = [f"{why}, {where}"]
         if partial is not None:
             output = partial.with_name(partial.name.removesuffix(SUFFIX))
             command = f"priory estimate {shlex.quote(str(partial))} -o {shlex.quote(str(output))}"
             words.append(f"What it measured is in {partial}; make the release with: {command}")
-        return Spent(
-            charged,
-            letter,
-            ". ".join(words),
-            None if book.path is None else self.reservation.number,
-            None if book.path is None else str(book.path),
-            None if partial is None else str(partial),
-        )
+        entry, path = (None, None) if book.path is None else (self.reservation.number, str(book.path))
+        return Spent(charged, letter, ". ".join(words), entry, path, None if partial is None else str(partial))
 
 
 def _charged(book: Ledger, reservation: Reservation) -> tuple[Fraction, bool]:
@@ -109,19 +98,10 @@ def _why(reservation: Reservation) -> str:
     return f"the run had looked at private data, so that all it reserved stays charged: {reservation.budget}"
 
 
-def _where(book: Ledger, reservation: Reservation) -> str:
-    return "in memory only" if book.path is None else f"entry {reservation.number} of {book.path}"
-
-
 def _perhaps(book: Ledger, budget: Budget) -> Spent:
     """What a run may have cost that was interrupted while it reserved, or again while it ended."""
-    if book.path is None:
-        return Spent(
-            book.price(budget), book.terms.total.currency.letter, f"at most {budget} was spent, in memory only"
-        )
-    return Spent(
-        book.price(budget),
-        book.terms.total.currency.letter,
-        f"at most {budget} was spent; what the ledger charges is shown by: priory ledger show {book.path}",
-        ledger=str(book.path),
-    )
+    is_kept = book.path is not None
+    where = f"; what the ledger charges is shown by: priory ledger show {book.path}" if is_kept else ", in memory only"
+    letter = book.terms.total.currency.letter
+    words = f"at most {budget} was spent{where}"
+    return Spent(book.price(budget), letter, words, ledger=str(book.path) if is_kept else None)

@@ -3,7 +3,7 @@
 import io
 import math
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -127,34 +127,28 @@ def plain(values: Any) -> Any:  # noqa: ANN401 - an array of either kind
 
 def encode_statement(statement: Statement) -> Json:
     """Every field, fractions as text."""
+    texts = ("unit", "dataset", "ledger", "version", "randomness", "randomness_version")
     return {
         "is_private": statement.is_private,
         "words": list(statement.lines),
         "mechanism": statement.mechanism,
         "budget": statement.budget.encoded(),
         "spent": str(statement.spent),
-        "unit": statement.unit,
-        "dataset": statement.dataset,
-        "ledger": statement.ledger,
-        "version": statement.version,
-        "randomness": statement.randomness,
-        "randomness_version": statement.randomness_version,
+        **{name: getattr(statement, name) for name in texts},
     }
 
 
 def decode_statement(described: Json) -> Statement:
     """The statement again."""
+    if described["ledger"] not in KEPT:
+        raise ValueError("another word was expected")
     return Statement(
-        mechanism=checked_text(described["mechanism"]),
         budget=Budget.decoded(described["budget"], _amount),
         spent=_amount(described["spent"]),
-        unit=checked_text(described["unit"]),
-        dataset=checked_text(described["dataset"]),
-        ledger=_one_of(described["ledger"], KEPT),
         is_private=described["is_private"] is True,
-        version=checked_text(described["version"]),
         randomness=checked_text(described.get("randomness", UNKNOWN_RANDOMNESS)),
         randomness_version=checked_text(described.get("randomness_version", "")),
+        **{name: checked_text(described[name]) for name in ("mechanism", "unit", "dataset", "ledger", "version")},
     )
 
 
@@ -191,10 +185,4 @@ def checked_text(value: str) -> str:
     if not isinstance(value, str):
         raise TypeError("a text was expected")
     value.encode()
-    return value
-
-
-def _one_of(value: str, known: Collection[str]) -> str:
-    if value not in known:
-        raise ValueError("another word was expected")
     return value

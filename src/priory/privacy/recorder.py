@@ -38,23 +38,14 @@ _BYTES_A_PICK = 64
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """What a run was asked to do; all of it is public.
-
-    Attributes:
-        schema: what the columns are.
-        mechanism: its name.
-        is_registered: whether that name is a registered mechanism with its default settings.
-        by: the levels of groups within groups, or None.
-        workload: the workload that was given, or None.
-        public: the codes of the public rows, or None.
-    """
+    """What a run was asked to do; all of it is public."""
 
     schema: Schema
-    mechanism: str
-    is_registered: bool
-    by: tuple[tuple[str, ...], ...] | None = None
-    workload: Workload | None = None
-    public: NDArray[np.int64] | None = None
+    mechanism: str  # its name
+    is_registered: bool  # whether that name is a registered mechanism with its default settings
+    by: tuple[tuple[str, ...], ...] | None = None  # the levels of groups within groups
+    workload: Workload | None = None  # the workload that was given
+    public: NDArray[np.int64] | None = None  # the codes of the public rows
 
 
 # What a run was asked, what it promises with what was paid until then, and what it was answered.
@@ -62,12 +53,7 @@ Recorded = tuple[Job, Statement, Transcript]
 
 
 class Recorder:
-    """The journal of a run: in memory, and in a file where there is an output.
-
-    Attributes:
-        job: what the run was asked.
-        path: the partial file, or None.
-    """
+    """The journal of a run: in memory, and in the file `path` where there is an output."""
 
     def __init__(self, job: Job, file: RecordFile | None = None) -> None:
         self.job = job
@@ -118,12 +104,7 @@ class Recorder:
         return self.job, replace(self._statement, spent=transcript.spent), transcript
 
     def begin(self, statement: Statement, entry: int) -> None:
-        """Write the job and the facts of its statement, before anything is looked at.
-
-        Args:
-            statement: what the run promises.
-            entry: its line in the ledger.
-        """
+        """Write the job, the facts of its statement and its line in the ledger, before anything is looked at."""
         self._statement = statement
         self._append(lambda: _encode_job(self.job, statement, entry))
 

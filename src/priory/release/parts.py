@@ -54,16 +54,11 @@ class Round:
 
 @dataclass(frozen=True)
 class StoredPart:
-    """How a part of a release is stored.
+    """How a part of a release is stored."""
 
-    Attributes:
-        field: the field of `Release` that holds it; None or nothing in it where a release has no such part.
-        encode: the part as the files of its section.
-        decode: the part again; raises `ReleaseError`, `KeyError`, `TypeError` or `ValueError` on damaged files.
-    """
-
-    field: str
-    encode: Callable[[Any], archive.Files]
+    field: str  # of `Release`, that holds it; None or nothing in it where a release has no such part
+    encode: Callable[[Any], archive.Files]  # the part as the files of its section
+    # The part again; raises `ReleaseError`, `KeyError`, `TypeError` or `ValueError` on damaged files.
     decode: Callable[[archive.Files], Any]
 
 
