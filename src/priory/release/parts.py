@@ -110,7 +110,9 @@ def _decode_steps(described: dict[str, Any] | None) -> Diagnostics | None:
     if described is None:
         return None
     return Diagnostics(
-        **{name: checked_text(described[name]) for name in ("solver", "stop", "reason")},
+        solver=checked_text(described["solver"]),
+        stop=checked_text(described["stop"]),
+        reason=checked_text(described["reason"]),
         has_converged=described["has_converged"] is True,
         path=tuple(map(_decode_point, described.get("path", ()))),
         estimated_error=_or_nan(described["estimated_error"]),
