@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
+from fractions import Fraction
 from pathlib import Path
 
 from priory.app.account import accounted
-from priory.app.recipe import choice_share, ordered, recipe_of
+from priory.app.recipe import ordered, recipe_of
 from priory.app.registry import Mechanism
 from priory.data.schema import Schema
 from priory.data.sources.opening import open_source
@@ -88,7 +89,8 @@ def fit(
         recipe = recipe_of(entry, job)
         book = Ledger.open(ledger) if isinstance(ledger, str | Path) else ledger
         relation, unit, max_rows = _protected(book, schema, relation, unit, max_rows)
-        choices = choice_share(recipe)
+        # What part of the budget private choices cost; all of it where a mechanism does not say.
+        choices = getattr(recipe, "choice_share", Fraction(1))
         noise = source_of(randomness)
         budget = budget_for(
             book,

@@ -2,9 +2,8 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import is_dataclass, replace
-from fractions import Fraction
 from pathlib import Path
-from typing import Protocol, cast, runtime_checkable
+from typing import cast
 
 from priory.app.registry import Mechanism, Registered, chosen
 from priory.data.public import public_codes
@@ -25,11 +24,7 @@ def ordered(
     by: Sequence[Sequence[str]] | None,
     workload: Workload | None,
 ) -> tuple[Registered, Job]:
-    """The mechanism and the job that the options of a fit ask for; see `fit` for what they mean.
-
-    Raises:
-        PrioryError: the schema or the public table cannot be used, or the mechanism is unknown.
-    """
+    """The mechanism and the job that the options of a fit ask for, checked; see `fit` for what they mean."""
     mechanism = "prior-update" if by is not None and mechanism is None else mechanism
     entry = chosen(mechanism, has_public=public is not None)
     if public is not None:
@@ -49,11 +44,7 @@ def ordered(
 
 
 def recipe_of(entry: Registered, job: Job) -> Mechanism:
-    """The mechanism of `entry` for a job; it is the same each time.
-
-    Raises:
-        PrioryError: the mechanism cannot do what is asked, or the schema's constraints leave none of the public rows.
-    """
+    """The mechanism of `entry` for a job, if it can do what is asked; it is the same each time."""
     schema = job.schema
     rows = public_rows(job)
     if job.by is not None:
@@ -68,16 +59,12 @@ def recipe_of(entry: Registered, job: Job) -> Mechanism:
 
 
 def public_rows(job: Job) -> PublicRows | None:
-    """The public rows of a job, or None."""
+    """The public rows of a job, where it has some."""
     return None if job.public is None else PublicRows(job.public, job.schema.domain)
 
 
 def from_public(entry: Registered) -> Callable[[PublicRows], Mechanism]:
-    """How the mechanism starts from public rows.
-
-    Raises:
-        OptionError: it has no use for them.
-    """
+    """How the mechanism starts from public rows, if it has a use for them."""
     if entry.with_public is None:
         raise OptionError("public", f"{entry.name} has no use for public data; leave it out or take another mechanism")
     return entry.with_public
@@ -113,17 +100,3 @@ def _aimed(entry: Registered, mechanism: object, workload: Workload) -> Mechanis
     if not is_dataclass(mechanism) or isinstance(mechanism, type) or not hasattr(mechanism, "workload"):
         raise OptionError("workload", f"{entry.name} aims at no workload; leave it out or take another mechanism")
     return cast(Mechanism, replace(mechanism, workload=workload))
-
-
-@runtime_checkable
-class SaysWhatChoicesCost(Protocol):
-    """A mechanism that says what it spends on private choices."""
-
-    @property
-    def choice_share(self) -> Fraction:
-        """The part of the budget that private choices cost, at most."""
-
-
-def choice_share(mechanism: object) -> Fraction:
-    """The part of its budget that a mechanism spends on private choices; all of it where it does not say."""
-    return mechanism.choice_share if isinstance(mechanism, SaysWhatChoicesCost) else Fraction(1)

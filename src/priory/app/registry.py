@@ -158,22 +158,14 @@ MECHANISMS: dict[str, Registered] = {
 
 
 def registered(name: str) -> Registered:
-    """The mechanism called `name`.
-
-    Raises:
-        OptionError: there is none.
-    """
+    """The mechanism called `name`; an `OptionError` where there is none."""
     if name not in MECHANISMS:
         raise OptionError("mechanism", f"{name!r} is not one of {', '.join(MECHANISMS)}")
     return MECHANISMS[name]
 
 
 def chosen(mechanism: str | Mechanism | None, *, has_public: bool) -> Registered:
-    """The mechanism that someone chose; by default "aim", or "prior" with public data.
-
-    Raises:
-        OptionError: there is none of that name.
-    """
+    """The mechanism that someone chose; by default "aim", or "prior" with public data."""
     if mechanism is None:
         return registered("prior" if has_public else "aim")
     return registered(mechanism) if isinstance(mechanism, str) else Registered.of(mechanism)

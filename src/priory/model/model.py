@@ -189,11 +189,7 @@ class Model(Base):
     def _given(self, where: Where | None) -> Tilted:
         if not where:
             return self._tilted
-        evidence: dict[Clique, Factor] = {}
-        for name, codes in _evidence(where, self.domain).items():
-            values = np.full(self.domain[name], -np.inf)
-            values[list(codes)] = 0.0
-            evidence[(name,)] = Factor(self.domain.project((name,)), values)
+        evidence = evidence_of(_evidence(where, self.domain), self.domain)
         tilted = self.base.tilt(merged(self.potentials, evidence))
         if np.isneginf(tilted.log_z):
             raise OptionError("where", f"the model gives {dict(where)} probability zero")
@@ -231,6 +227,16 @@ def _check_query(query: Query, domain: Domain) -> None:
     clique = domain.checked(query.clique)
     if domain.project(clique).shape != query.domain.shape:
         raise DomainError(f"the query reads {query.domain}, the model has {domain.project(clique)}")
+
+
+def evidence_of(codes: Mapping[str, tuple[int, ...]], domain: Domain) -> dict[Clique, Factor]:
+    """Potentials that rule out all values of some attributes but those with these codes."""
+    evidence: dict[Clique, Factor] = {}
+    for name, allowed in codes.items():
+        values = np.full(domain[name], -np.inf)
+        values[list(allowed)] = 0.0
+        evidence[(name,)] = Factor(domain.project((name,)), values)
+    return evidence
 
 
 def _evidence(where: Where, domain: Domain) -> dict[str, tuple[int, ...]]:

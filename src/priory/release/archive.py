@@ -23,6 +23,9 @@ MANIFEST = "manifest.json"
 # Larger archives are refused before anything is unpacked.
 MOST_FILES, MOST_BYTES, MOST_MANIFEST_BYTES = 100_000, 2**34, 2**26
 
+# What the libraries raise on files that are no good.
+_DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError)
+
 Files = Mapping[str, bytes]
 
 
@@ -62,17 +65,7 @@ def read_archive(path: str | Path, known: frozenset[str]) -> dict[str, dict[str,
         raise ReleaseError(f"{path} does not exist") from None
     except OSError as error:
         raise ReleaseError(f"{path} cannot be read: {error.strerror or 'it is damaged'}") from None
-    except (
-        zipfile.BadZipFile,
-        zlib.error,
-        EOFError,
-        NotImplementedError,
-        RuntimeError,
-        ValueError,
-        KeyError,
-        TypeError,
-        AttributeError,
-    ):
+    except (*_DAMAGED, KeyError, TypeError, AttributeError):
         raise ReleaseError(f"{path} is not a release, or it is damaged") from None
 
 
