@@ -54,7 +54,7 @@ def test_candidates_weigh_what_they_share_with_the_workload(data: st.DataObject)
         )
     )
     weights = data.draw(st.lists(st.integers(1, 5), min_size=len(cliques), max_size=len(cliques)))
-    found = Candidates.of(Workload.of([Query.marginal(domain, c) for c in cliques], weights), most_cells=10**6)
+    found = Candidates.of(domain, Workload.of([Query.marginal(domain, c) for c in cliques], weights), most_cells=10**6)
     assert set(found.cliques) == {
         c for clique in cliques for k in range(1, len(clique) + 1) for c in itertools.combinations(clique, k)
     }
@@ -64,7 +64,7 @@ def test_candidates_weigh_what_they_share_with_the_workload(data: st.DataObject)
 
 
 def test_candidates_that_would_drown_or_make_the_model_too_large_are_left_out() -> None:
-    found = Candidates.of(Workload.marginals(DOMAIN, 2), most_cells=10**6)
+    found = Candidates.of(DOMAIN, Workload.marginals(DOMAIN, 2), most_cells=10**6)
     planned = structure(DOMAIN, [("age",), ("sex",), ("marital-status",)])
     everything, _, noise = found.above_the_noise(planned, 10**6, RHO, total=10**6)
     assert {query.clique for query in everything} == set(found.cliques)

@@ -15,14 +15,14 @@ import priory as pr
 from priory.cli import main
 from priory.errors import ReleaseError
 from priory.privacy.budget import Budget, Currency
+from priory.privacy.encoding import decode_statement, encode_statement
 from priory.privacy.measurement import Measurement
 from priory.privacy.noise import Gaussian, Laplace
 from priory.privacy.statement import DECLARED, Statement
 from priory.queries.sensitivity import Relation
 from priory.release import Release
-from priory.release.encoding import decode_statement, encode_statement
 from priory.release.registry import BLANK, Entry, registry_entry
-from priory.release.registry_fields import FIELDS, REQUIRED_PARTS, Field
+from registry_fields import FIELDS, REQUIRED_PARTS, Field
 
 SCHEMA = pr.Schema.coded({"age": 3, "sex": 2}, name="People, 2026")
 KINDS: dict[str, tuple[type, ...]] = {"string": (str,), "number": (int, float), "integer": (int,)}

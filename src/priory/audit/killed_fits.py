@@ -19,9 +19,10 @@ from priory.errors import PrioryError
 from priory.privacy.budget import Budget
 from priory.privacy.journal import Answered, Entry, Numbered, Paid, Picked
 from priory.privacy.ledger import Ledger, Terms
+from priory.privacy.record_file import is_record_file, read_records
+from priory.privacy.recorder import partial_path
 from priory.release import load
-from priory.release.partial import Partial, partial_path
-from priory.release.records import is_record_file, read_records
+from priory.release.partial import Partial
 
 SEED = 7
 SCHEMA = Schema.coded({"age": 4, "sex": 2, "job": 3, "town": 5}, name="audit")

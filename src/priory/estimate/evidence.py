@@ -41,7 +41,7 @@ class Evidence:
         queries = tuple(measurement.query for measurement in measurements)
         cliques = dict.fromkeys([*(query.clique for query in queries), *extra])
         return cls(
-            Layout.of(domain, cliques),
+            Layout(domain, tuple(map(domain.checked, cliques))),
             queries,
             joined([np.asarray(m.values, dtype=np.float64) for m in measurements]),
             joined([np.broadcast_to(np.asarray(m.stddev, dtype=np.float64), m.query.shape) for m in measurements]),

@@ -1,7 +1,7 @@
 """Model: a tilted base with a total, which answers queries, projects on any clique and gives rows."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -33,12 +33,17 @@ class Model(Base):
         potentials: θ_C for each clique C.
         total: how many records the model stands for.
         diagnostics: how it was estimated, where it was.
+        domain: the attributes, which are the base's.
     """
 
     base: Base
     potentials: Potentials
     total: float = 1.0
     diagnostics: Diagnostics | None = None
+    domain: Domain = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "domain", self.base.domain)
 
     @classmethod
     def of(cls, base: Base, potentials: Mapping[Any, Values], total: float = 1.0) -> "Model":
@@ -53,10 +58,6 @@ class Model(Base):
         model = cls(base, potentials_of(base.domain, potentials), float(total))
         check_mass(model.log_z)
         return model
-
-    @property
-    def domain(self) -> Domain:
-        return self.base.domain
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
@@ -189,11 +190,7 @@ class Model(Base):
     def _given(self, where: Where | None) -> Tilted:
         if not where:
             return self._tilted
-        evidence: dict[Clique, Factor] = {}
-        for name, codes in _evidence(where, self.domain).items():
-            values = np.full(self.domain[name], -np.inf)
-            values[list(codes)] = 0.0
-            evidence[(name,)] = Factor(self.domain.project((name,)), values)
+        evidence = evidence_of(_evidence(where, self.domain), self.domain)
         tilted = self.base.tilt(merged(self.potentials, evidence))
         if np.isneginf(tilted.log_z):
             raise OptionError("where", f"the model gives {dict(where)} probability zero")
@@ -204,6 +201,16 @@ def _check_query(query: Query, domain: Domain) -> None:
     clique = domain.checked(query.clique)
     if domain.project(clique).shape != query.domain.shape:
         raise DomainError(f"the query reads {query.domain}, the model has {domain.project(clique)}")
+
+
+def evidence_of(codes: Mapping[str, tuple[int, ...]], domain: Domain) -> dict[Clique, Factor]:
+    """Potentials that rule out all values of some attributes but those with these codes."""
+    evidence: dict[Clique, Factor] = {}
+    for name, allowed in codes.items():
+        values = np.full(domain[name], -np.inf)
+        values[list(allowed)] = 0.0
+        evidence[(name,)] = Factor(domain.project((name,)), values)
+    return evidence
 
 
 def _evidence(where: Where, domain: Domain) -> dict[str, tuple[int, ...]]:

@@ -72,8 +72,8 @@ def merged(first: Potentials, second: Potentials) -> dict[Clique, Factor]:
     for clique, factor in second.items():
         known = same.setdefault(frozenset(clique), clique)
         if known in together:
-            values = together[known].values + factor.transpose(known).values
-            together[known] = Factor(together[known].domain, values)
+            own = factor if clique == known else factor.transpose(known)
+            together[known] = Factor(own.domain, together[known].values + own.values)
         else:
             together[clique] = factor
     return together

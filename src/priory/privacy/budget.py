@@ -158,7 +158,7 @@ class Budget:
     def _checked(cls, currency: Currency, amount: Fraction, relation: str | Relation, max_rows: int) -> "Budget":
         if isinstance(max_rows, bool) or not isinstance(max_rows, int) or max_rows < 1:
             raise OptionError("max_rows", f"a whole number of records per person, at least 1; got {max_rows!r}")
-        return cls(currency, amount, Relation.of(relation), max_rows)
+        return cls(currency, amount, Relation(relation), max_rows)
 
     @property
     def is_pure(self) -> bool:

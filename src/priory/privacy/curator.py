@@ -6,8 +6,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from priory.data.sources.source import ROW_LIMIT, Source, checked_cliques
-from priory.domain import Clique
+from priory.data.sources.source import ROW_LIMIT, Source
+from priory.domain import Clique, checked_cliques
 from priory.errors import DataError, DomainError, OptionError
 from priory.privacy.budget import Budget
 from priory.privacy.choice import Choice, ChoiceKind, choice_within
@@ -52,6 +52,7 @@ class Curator:
         self.domain = source.domain
         self.impossible = tuple(impossible)
         self.row_limit = source.row_limit
+        self._largest_entry = largest_entry(source.row_limit)
         # A model's answers may be about a few more rows than are declared, because its total has noise.
         self._scored_rows = max(source.row_limit, ROW_LIMIT)
         self._truths = Truths(source)
@@ -80,7 +81,7 @@ class Curator:
     @property
     def relation(self) -> Relation:
         """Which tables are neighbours."""
-        return Relation.of(self.budget.relation)
+        return Relation(self.budget.relation)
 
     @property
     def public_total(self) -> int | None:
@@ -100,6 +101,12 @@ class Curator:
             self._public_total = total
             self._journal.write(PublicTotal(total))
         return self._public_total
+
+    @property
+    def public_count(self) -> tuple[Measurement, ...]:
+        """The number of rows as a measurement without noise, where it is public."""
+        total = self.public_total
+        return () if total is None else (Measurement.of(Query.marginal(self.domain, ()), np.array(total), 0.0),)
 
     def statement(self, mechanism: str) -> Statement:
         """What is promised about a release made with this curator."""
@@ -132,12 +139,19 @@ class Curator:
         self._check_queries(queries)
         for share in shares:
             self._check_share(share)
-        bought = [self._bought(query, share, noise) for query, share in zip(queries, shares, strict=True)]
+        sizes = [
+            sensitivity(query, share.relation, share.max_rows) for query, share in zip(queries, shares, strict=True)
+        ]
+        asked = zip(queries, sizes, shares, strict=True)
+        priced = [self._priced_noise(_described(query), size, share, noise) for query, size, share in asked]
         self._journal.make_room(queries)
-        self._charge([event for _, event in bought])
-        noises = [least_noise for least_noise, _ in bought]
-        noisy = zip(queries, self._noisy(self._truths.of(queries), noises), noises, strict=True)
-        measurements = tuple(Measurement(query, values, drawn.stddev, drawn) for query, values, drawn in noisy)
+        self._charge([event for _, event in priced])
+        noises = [bought for bought, _ in priced]
+        noisy = self._noisy(self._truths.of(queries), noises)
+        measurements = tuple(
+            Measurement(query, values, bought.stddev, bought)
+            for query, values, bought in zip(queries, noisy, noises, strict=True)
+        )
         self._journal.write(Answered(measurements))
         return measurements
 
@@ -240,7 +254,7 @@ class Curator:
         if not query.is_integer:
             raise OptionError("queries", "noise is added to integers; use query.on_lattice(bits) for real entries")
         largest = max(map(abs, entry_range(query)))
-        if largest > largest_entry(self.row_limit):
+        if largest > self._largest_entry:
             raise OptionError(
                 "queries",
                 f"with an entry of {float(largest):.3g}, answers about the {self.row_limit:,} rows that the source "
@@ -261,10 +275,6 @@ class Curator:
             raise OptionError(
                 "randomness", f"{self._randomness.name} cannot draw {kind}; take priory's samplers, or pay in rho"
             )
-
-    def _bought(self, query: Query, share: Budget, kind: NoiseKind | None) -> tuple[Noise, Event]:
-        size = sensitivity(query, share.relation, share.max_rows)
-        return self._priced_noise(_described(query), size, share, kind)
 
     def _priced_noise(self, what: str, size: Sensitivity, share: Budget, kind: NoiseKind | None) -> tuple[Noise, Event]:
         """The least noise that `share` buys, and what is paid for it."""

@@ -55,7 +55,10 @@ class Truths:
         cliques = list(dict.fromkeys(query.clique for *_, query in missing))
         tables = dict(zip(cliques, self._source.count(cliques), strict=True))
         counts = {clique: table.values.astype(np.int64, copy=False) for clique, table in tables.items()}
-        fresh = {key: bounded(key[-1], counts[key[-1].clique], self._row_limit) for key in missing}
+        answers = {key: key[-1](counts[key[-1].clique]) for key in missing}
+        fresh = {
+            key: bounded(key[-1], counts[key[-1].clique], answer, self._row_limit) for key, answer in answers.items()
+        }
         if sum(values.size for values in (*self._kept.values(), *fresh.values())) <= MOST_KEPT:
             self._kept.update(fresh)
         return [fresh[key] if key in fresh else self._kept[key] for key in keys]
@@ -66,15 +69,20 @@ def largest_entry(row_limit: int) -> int:
     return (1 << ANSWER_BITS) // row_limit
 
 
-def bounded(query: Query, counts: Integers, row_limit: int) -> Integers:
-    """The answers on `counts`, cut off at `row_limit` times the query's largest entry where there are more rows."""
+def bounded(query: Query, counts: Integers, answers: Integers, row_limit: int) -> Integers:
+    """The answers on `counts`, cut off at `row_limit` times the query's largest entry where there are more rows.
+
+    Args:
+        query: what is asked.
+        counts: the marginal of its clique.
+        answers: the query's answers on them, which are right but for a multiple of 2^64: integers wrap around.
+        row_limit: how many rows there may be.
+    """
     # Where the sum of floats is below 2^62 that of integers is exact.
     if counts.sum(dtype=np.float64) < 2.0**ANSWER_BITS and int(counts.sum()) <= row_limit:
-        return query(counts)
+        return answers
     bound = int(max(map(abs, entry_range(query)))) * row_limit
-    # Integers wrap around, so that these are right but for a multiple of 2^64, which the answers in floats tell: they
-    # are off by less than 2^62.
-    wrapped, rough = query(counts), query(counts.astype(np.float64))
-    turns = np.rint((rough - wrapped) / 2.0**64)
-    cut = np.clip(wrapped, -bound, bound)
+    # The answers in floats, which are off by less than 2^62, tell the multiple.
+    turns = np.rint((query(counts.astype(np.float64)) - answers) / 2.0**64)
+    cut = np.clip(answers, -bound, bound)
     return np.where(turns > 0, bound, np.where(turns < 0, -bound, cut)).astype(np.int64)

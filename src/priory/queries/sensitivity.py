@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 from functools import lru_cache
+from typing import NoReturn
 
 import numpy as np
 
@@ -27,12 +28,8 @@ class Relation(StrEnum):
     REPLACE_ONE = "replace-one"
 
     @classmethod
-    def of(cls, name: "str | Relation") -> "Relation":
-        """The relation called `name`."""
-        try:
-            return cls(name)
-        except ValueError:
-            raise OptionError("relation", f"{name!r} is neither 'add-remove' nor 'replace-one'") from None
+    def _missing_(cls, value: object) -> NoReturn:
+        raise OptionError("relation", f"{value!r} is neither 'add-remove' nor 'replace-one'")
 
 
 @dataclass(frozen=True)
@@ -70,7 +67,7 @@ def sensitivity(query: Query, relation: Relation, max_rows: int = 1) -> Sensitiv
         Fraction(math.prod(column.l1 for column in columns)), Fraction(math.prod(column.l2 for column in columns))
     )
     # A name is as good as the relation: the two are equal, so that the cache cannot tell them apart.
-    if Relation.of(relation) is Relation.REPLACE_ONE:
+    if Relation(relation) is Relation.REPLACE_ONE:
         pair = _between_columns(query, columns, alone)
         if max_rows > 1:
             pair = Sensitivity(max(pair.l1, alone.l1), max(pair.l2_squared, alone.l2_squared))
@@ -94,7 +91,7 @@ def largest_change(query: Query, relation: Relation, max_rows: int = 1) -> Fract
     Fraction(1, 1)
     """
     low, high = entry_range(query)
-    if Relation.of(relation) is Relation.ADD_REMOVE:
+    if Relation(relation) is Relation.ADD_REMOVE:
         return max(abs(low), abs(high)) * max_rows
     if max_rows > 1:
         low, high = min(low, Fraction(0)), max(high, Fraction(0))

@@ -7,7 +7,6 @@ from typing import ClassVar, Literal
 from priory.errors import OptionError
 from priory.measure import measure
 from priory.mechanisms.hdmm.strategies import Strategy, marginals_strategy, union_strategy
-from priory.mechanisms.steps.total import public_count
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
 from priory.queries.workload import Workload
@@ -43,7 +42,7 @@ class HDMM:
         self.workload.checked(curator.domain)
         strategy = self.strategy(is_pure=budget.is_pure)
         measurements = measure(curator, strategy.queries, budget, shares=strategy.shares)
-        return Release(curator.domain, (*public_count(curator), *measurements), curator.statement(NAME))
+        return Release(curator.domain, (*curator.public_count, *measurements), curator.statement(NAME))
 
     def strategy(self, *, is_pure: bool) -> Strategy:
         """What will be asked; it depends on the workload alone."""

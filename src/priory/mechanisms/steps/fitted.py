@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from priory.estimate.estimator import estimate
 from priory.estimate.measured import evidence, public_total
 from priory.mechanisms.steps.public_rows import starting_base
-from priory.mechanisms.steps.total import public_count
 from priory.model.bases import Base, PublicRows
 from priory.model.model import Model
 from priory.model.structural_zeros import without_zeros
@@ -35,9 +34,8 @@ class Fitted:
     @classmethod
     def start(cls, curator: Curator, base: Base) -> "Fitted":
         """The state before anything is paid: the base has no structural zeros, a public number of rows is in."""
-        public = public_count(curator)
         base = without_zeros(base, curator.impossible)
-        return cls(base, public, Model(base, {}, public_total(public) or 1.0))
+        return cls(base, curator.public_count, Model(base, {}, max(1.0, curator.public_total or 1.0)))
 
     def with_measured(self, measurements: Sequence[Measurement]) -> "Fitted":
         """Estimated anew with further measurements, from where the last estimate ended."""
