@@ -1,44 +1,16 @@
 """Row sums: potentials summed over the cliques of each row, and shares summed over the rows of each cell."""
 
 from concurrent.futures import ThreadPoolExecutor
-from functools import cached_property
 from importlib.util import find_spec
 
 import numpy as np
 
 from priory.factor import Array
 from priory.model.engine.layout import Layout
-from priory.model.membership import Membership
 from priory.model.sampling import Codes
-from priory.model.tilted import row_cells
 
 # Compiling pays from so many cells to look up on.
 WORTH_COMPILING = 2_000_000
-
-
-class SparseSums:
-    """Sums by NumPy and a sparse matrix."""
-
-    def __init__(self, layout: Layout, codes: Codes) -> None:
-        self._rows = len(codes)
-        self._cells = [row_cells(codes, layout.domain, clique) for clique in layout.cliques]
-        self._spans = list(zip(layout.offsets, layout.offsets[1:], strict=False))
-
-    def over_cliques(self, theta: Array) -> Array:
-        """Σ_C θ_C(cell of the row) for each row."""
-        sums = np.zeros(self._rows)
-        for cells, (start, stop) in zip(self._cells, self._spans, strict=True):
-            sums += theta[start:stop].take(cells)
-        return sums
-
-    def over_cells(self, shares: Array) -> Array:
-        """The shares of the rows in each cell together."""
-        return self._members.sums(shares)
-
-    @cached_property
-    def _members(self) -> Membership:
-        sizes = (stop - start for start, stop in self._spans)
-        return Membership.of(zip(self._cells, sizes, strict=True), self._rows)
 
 
 class CompiledSums:
