@@ -9,7 +9,6 @@ from fractions import Fraction
 
 import numpy as np
 
-from priory.domain import Clique, Domain
 from priory.estimate.estimator import estimate
 from priory.estimate.measured import evidence, public_total
 from priory.estimate.prior_strength import weighed
@@ -21,6 +20,7 @@ from priory.model.model import Model
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
 from priory.privacy.measurement import Measurement
+from priory.queries.domain import Domain
 from priory.queries.parts import Identity, Part
 from priory.queries.query import Query
 from priory.release import Release

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from priory.factor import Array
 from priory.model.engine.kernels import compiled
+from priory.queries.factor import Array
 
 BLOCK = 512
 Ints = NDArray[np.int64]

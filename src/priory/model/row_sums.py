@@ -5,9 +5,9 @@ from importlib.util import find_spec
 
 import numpy as np
 
-from priory.factor import Array
 from priory.model.engine.layout import Layout
 from priory.model.sampling import Codes
+from priory.queries.factor import Array
 
 # Compiling pays from so many cells to look up on.
 WORTH_COMPILING = 2_000_000

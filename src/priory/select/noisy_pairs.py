@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from priory.domain import Clique, Domain
-from priory.factor import Array
 from priory.model.engine.plan import Plan
 from priory.privacy.measurement import Measurement
+from priory.queries.domain import Clique, Domain
+from priory.queries.factor import Array
 from priory.queries.parts import Identity, Part, Recode
 from priory.queries.query import Query
 from priory.select.noise_size import GAUSSIAN, LAPLACE
