@@ -7,8 +7,8 @@ from priory.data.kinds.kind import ModelledColumn
 from priory.data.persons import PersonRule, kept_records
 from priory.data.schema import Schema
 from priory.data.sources.source import Source, checked_row_limit
-from priory.domain import Domain
 from priory.errors import OptionError
+from priory.queries.domain import Domain
 
 
 def open_source(
