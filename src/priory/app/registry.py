@@ -18,6 +18,7 @@ from priory.mechanisms.pmw_pub.pmw_pub import PMWPub
 from priory.mechanisms.pmw_pub.row_weights import every_cell
 from priory.mechanisms.prior import Prior
 from priory.mechanisms.privbayes import PrivBayes
+from priory.mechanisms.weighing import Weighing
 from priory.model.bases import PublicRows
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
@@ -99,6 +100,11 @@ MECHANISMS: dict[str, Registered] = {
             lambda _: AIM(),
             with_public=lambda rows: AIM(public=rows),
             ways=3,
+        ),
+        Registered(
+            "weighing",
+            "rows drawn from a first model, weighted by all pairs measured once",
+            lambda _: Weighing(),
         ),
         Registered(
             "dualquery",

@@ -37,6 +37,9 @@ FAR = 4.0
 # No sample counts for less than this many records, or this part of what it has: below, noise larger than all is fitted.
 LEAST_SIZE, LEAST_PART = 10.0, 0.01
 MOST_STEPS = 6
+# The temperature at which the search for the prior sample size of a bought model starts: what it ended near on tables
+# of many sizes, from a hundredth to a half of the records.
+FIRST_TEMPERATURE = 10**-0.5
 # Standard errors of gain it takes to lower the weight of many small samples: among many answers some noise is large.
 CAUTION = 2.0
 # Rows that hardly fit the answers take long to weigh, and no later step makes good what this one leaves.
@@ -59,23 +62,36 @@ def posterior(measurements: Iterable[Measurement], base: Base, total: float, rec
     return replace(model, diagnostics=_diagnostics(chosen, evidence))
 
 
-def weighed(measurements: Iterable[Measurement], base: Base, total: float, sizes: Sequence[float]) -> Model:
-    """The most likely model at the prior sample size of least estimated error among `sizes`, which fall."""
+def weighed(measurements: Iterable[Measurement], base: Base, total: float) -> Model:
+    """The most likely model where nobody knows how many records the base is worth: its error is estimated least."""
     setting = _setting(measurements, base, total)
     evidence = setting.evidence
     coupling = _coupling(setting, evidence.values + SPLIT * evidence.stddevs * setting.signs)
-    start = best = last = coupling.start()
-    import time
-    t = time.process_time()
-    for size in sizes:
-        last = _fitted(coupling, start, last, size / total)
-        print(f"  m={size:.0f} error {last.error:.0f} df {last.degrees_of_freedom:.0f} calls {last.calls} cpu {time.process_time() - t:.1f}")
-        if last.error < best.error:
-            best = last
-        elif last.error > best.error + 0.02 * abs(start.error - best.error):
-            break
-    model = Model.of(base, coupling.problem.loss.layout.unpack(best.fit.theta), total)
-    return replace(model, diagnostics=_diagnostics(best, evidence))
+    chosen = _of_least_error(coupling, coupling.start())
+    model = Model.of(base, coupling.problem.loss.layout.unpack(chosen.fit.theta), total)
+    return replace(model, diagnostics=_diagnostics(chosen, evidence))
+
+
+def _of_least_error(coupling: CoupledFits, base: CoupledState) -> CoupledState:
+    """The fit of least estimated error over all temperatures: by steps until it rises, then between them."""
+    fits = {0: _fitted(coupling, base, base, FIRST_TEMPERATURE)}
+
+    def at(steps: float, near: float) -> CoupledState:
+        """The fit at a temperature so many steps from the first."""
+        fits[steps] = _fitted(coupling, base, fits[near], FIRST_TEMPERATURE * STEP**steps)
+        return fits[steps]
+
+    direction = -1 if at(-1, 0).error < fits[0].error else 1
+    last = min(direction, 0)
+    while abs(last) < MOST_STEPS and (last == 0 or fits[last].error <= fits[last - direction].error):
+        last += direction
+        at(last, last - direction)
+    best = min(fits, key=lambda steps: fits[steps].error)
+    if {best - 1, best + 1} <= fits.keys():
+        # The parabola through three errors is least where the next one is tried.
+        before, here, after = (fits[best + step].error for step in (-1, 0, 1))
+        at(best + 0.5 * (before - after) / (before - 2 * here + after), best)
+    return min([base, *fits.values()], key=lambda state: state.error)
 
 
 def _diagnostics(chosen: CoupledState, evidence: Evidence) -> Diagnostics:

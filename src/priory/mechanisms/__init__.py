@@ -15,6 +15,7 @@ from priory.mechanisms.mwem.mwem import MWEM
 from priory.mechanisms.pmw_pub.pmw_pub import PMWPub
 from priory.mechanisms.prior import Prior
 from priory.mechanisms.privbayes import PrivBayes, network_model
+from priory.mechanisms.weighing import Weighing
 
 __all__ = [
     "AIM",
@@ -31,6 +32,7 @@ __all__ = [
     "Prior",
     "PriorUpdate",
     "PrivBayes",
+    "Weighing",
     "graphical_model",
     "network_model",
     "records_model",

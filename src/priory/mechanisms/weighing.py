@@ -1,158 +1,165 @@
-"""Weighing: buy a prior, draw rows from it, and weigh them by every pair, all measured once."""
+"""Weighing: buy a first model, draw rows from it, and weigh them by every pair, all measured once."""
 
 import itertools
 import math
-import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import ClassVar
 
-import numpy as np
-
-from priory.estimate.estimator import estimate
-from priory.estimate.measured import evidence, public_total
+from priory.estimate.measured import noisy
 from priory.estimate.prior_strength import weighed
 from priory.measure import measure
-from priory.mechanisms.prior import reweighed
-from priory.mechanisms.steps.fitted import Fitted
+from priory.mechanisms.aim import AIM
+from priory.mechanisms.prior import LEAST_STDDEV, reweighed
+from priory.mechanisms.steps.fitted import Fitted, refitted
+from priory.mechanisms.steps.resolution import LEAST_FOR_ONE_WAYS, Resolution, share_of_one_ways
 from priory.model.bases import PublicRows, Uniform
 from priory.model.model import Model
-from priory.privacy.budget import Budget
+from priory.privacy.budget import Budget, Number
 from priory.privacy.curator import Curator
+from priory.privacy.journal import Transcript
 from priory.privacy.measurement import Measurement
 from priory.queries.domain import Domain
-from priory.queries.parts import Identity, Part
 from priory.queries.query import Query
 from priory.release import Release
+from priory.release.estimated import estimated, uniform
 from priory.select.candidates import structure
-from priory.select.noise_size import expected_noise
-from priory.select.noisy_pairs import excess, fitting, queries_on, runs, triangles
+from priory.select.noisy_pairs import fitting, strengths, strong_cliques
 from priory.select.one_ways import OneWays
 
-FIRST = Fraction(1, 10)
-MOST_FOR_ONE_WAYS = Fraction(7, 10)
-# What is left after one-way marginals: coarse pairs, chosen cliques, and everything once.
-SHARES = (Fraction(3, 10), Fraction(3, 10), Fraction(4, 10))
-DROWNED = 8
-FINEST = 16
-TRIPLES = 5.0
+# With more pairs of attributes than this all of them drown: marginals are chosen privately instead.
+MOST_PAIRS = 1_000
+# Rows drawn for each record, and at least: with half as many their own sampling error shows.
+ROWS_A_RECORD, FEWEST_ROWS = 4, 50_000
+
+
+# Has queries answered for a share of the budget, in proportion to their weights, by a curator or from what one answered
+# before; nothing where nothing was answered. The note is for people.
+Ask = Callable[[str, Mapping[Query, Number], Budget], Sequence[Measurement]]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Weighing:
-    """Buy a prior with a part of the budget, and leave it as far as noisy marginals of everything say."""
+    """Buy a first model with a part of the budget, and leave it as far as noisy marginals of everything say.
 
-    rows: int = 400_000
+    One-way marginals are measured, then all pairs on runs of values. From these noisy answers the strongest cliques
+    are chosen, which is free, and measured finely: together they give a first model. Rows drawn from it are weighted
+    by all pairs, measured once with the rest of the budget. Nothing is chosen privately: all of it is noise on counts.
+
+    A pure budget, with which so many marginals are too noisy, and a table of very many attributes are left to `AIM`.
+
+    Attributes:
+        rows: at most so many are drawn from the first model.
+        model_cells: how many cells all tables of the first model may have together.
+        seed: of the rows, which are drawn from what was answered with noise.
+    """
+
+    rows: int = 1_000_000
     model_cells: int = 2_000_000
     seed: int = 0
-
-    @property
-    def choice_share(self) -> Fraction:
-        return Fraction(0)
+    choice_share: ClassVar[Fraction] = Fraction(0)
 
     def run(self, curator: Curator, budget: Budget) -> Release:
-        domain = curator.domain
-        start = Fitted.start(curator, Uniform(domain))
+        """Measure step by step, then estimate."""
+        if _is_left_to_aim(curator.domain, budget):
+            return AIM().run(curator, budget)
+        start = Fitted.start(curator, Uniform(curator.domain))
         curator.check(budget)
-        fitted, left = self._one_ways(curator, budget, start)
-        plan = _Shares.of(domain, left, fitted.model.total)
-        print("B", plan.runs, "B3", plan.triple_runs, "s1", float(1 - left.amount / budget.amount), flush=True)
-        parts = {name: runs(fitted.model.project((name,)).values, plan.runs) for name in domain}
-        pairs = list(itertools.combinations(domain, 2))
-        coarse = measure(curator, queries_on(domain, pairs, parts), plan.coarse)
-        fitted, rest = self._first_model(curator, plan, fitted, coarse)
-        asked = self._everything(domain, plan, parts)
-        measured = measure(curator, asked, plan.everything)
-        base = PublicRows(self._drawn(fitted.model), domain)
-        together = (*rest, *measured)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)
-            total = fitted.model.total
-            model = weighed(evidence(together), base, total, [total * 10 ** (-i / 4) for i in range(1, 12)])
-        release = Release(domain, (*fitted.measurements, *together), curator.statement("weighing"))
-        return release.with_model(replace(Model.of(reweighed(model), {}, total), diagnostics=model.diagnostics))
+        numbers = itertools.count(1)
 
-    def _one_ways(self, curator: Curator, budget: Budget, start: Fitted) -> tuple[Fitted, Budget]:
-        domain = curator.domain
-        asked = OneWays().strategy(domain)
-        fitted = start.with_measured(measure(curator, list(asked), budget.part(FIRST), shares=list(asked.values())))
-        noise = sum(expected_noise(Query.marginal(domain, name), budget.part(Fraction(1, len(domain)))) for name in domain)
-        noise /= 2 * len(domain) * max(fitted.model.total, 1.0)
-        share = Fraction(min(0.03 + 1.4 * math.sqrt(noise), float(MOST_FOR_ONE_WAYS))).limit_denominator(1000)
-        if share > FIRST:
-            again = measure(curator, list(asked), budget.part(share - FIRST), shares=list(asked.values()))
-            fitted = fitted.with_measured(again)
-        return fitted, budget.part(1 - max(share, FIRST))
+        def ask(note: str, weights: Mapping[Query, Number], share: Budget) -> Sequence[Measurement]:
+            curator.report_progress(next(numbers), note=note)
+            return measure(curator, list(weights), share, shares=list(weights.values()))
 
-    def _first_model(
-        self, curator: Curator, plan: "_Shares", fitted: Fitted, coarse: Sequence[Measurement]
-    ) -> tuple[Fitted, list[Measurement]]:
-        domain = curator.domain
-        answers = fitted.model.answers([m.query for m in coarse])
-        strength = {m.query.clique: excess(m, a) for m, a in zip(coarse, answers, strict=True)}
-        strongest = sorted((pair for pair in strength if strength[pair] > 0), key=lambda pair: -strength[pair])
-        tree = structure(domain, [(name,) for name in domain])
-        if plan.chosen is not None and strongest:
-            triples = fitting(tree, triangles(strength, domain, 20_000), most=len(domain), most_cells=self.model_cells / 2, new_pairs=True)
-            tree = structure(domain, [*tree.cliques, *triples])
-            covered = {pair for triple in triples for pair in itertools.combinations(triple, 2)}
-            others = fitting(tree, [p for p in strongest if p not in covered], most=2 * len(domain) - len(triples), most_cells=self.model_cells / 2, new_pairs=False)
-            chosen = [Query.marginal(domain, clique) for clique in (*triples, *others)]
-            fitted = fitted.with_measured(measure(curator, chosen, plan.chosen))
-            tree = structure(domain, [*tree.cliques, *others])
-        rest = list(coarse)
-        for part in (0.75, 1.0):
-            answers = fitted.model.answers([m.query for m in rest])
-            strength = {m.query.clique: excess(m, a) for m, a in zip(rest, answers, strict=True)}
-            strongest = sorted((pair for pair in strength if strength[pair] > 0), key=lambda pair: -strength[pair])
-            most = len(domain) if part < 1 else len(strongest)
-            taken = set(fitting(tree, strongest, most=most, most_cells=part * self.model_cells, new_pairs=False))
-            if taken:
-                tree = structure(domain, [*tree.cliques, *taken])
-                fitted = fitted.with_measured([m for m in rest if m.query.clique in taken])
-                rest = [m for m in rest if m.query.clique not in taken]
-        # An estimate that continues an earlier one has more of its noise.
-        model = estimate(evidence(fitted.measurements), domain, base=fitted.base, total=public_total(fitted.measurements))
-        return replace(fitted, model=model), rest
+        answered = self._answered(start, budget, ask)
+        curator.report_progress(next(numbers), note="weighing rows")
+        release = Release(curator.domain, answered.measurements, curator.statement("weighing"))
+        return release.with_model(self._model(answered))
 
-    def _everything(self, domain: Domain, plan: "_Shares", parts: dict[str, Part]) -> list[Query]:
-        worth = (len(domain) - 2) / 3 / sum(1 / size for size in domain.shape)
-        if plan.triple_runs >= 4 * worth and 3 <= len(domain) <= 30:
-            return [Query.marginal(domain, clique) for clique in itertools.combinations(domain, 3)]
-        pairs = list(itertools.combinations(domain, 2))
-        return queries_on(domain, pairs, parts if plan.chosen is None else dict.fromkeys(domain, Identity()))
+    def recovered(self, release: Release, transcript: Transcript, budget: Budget) -> Release:
+        """The release of a run that ended early: the same steps, as far as they were answered."""
+        if _is_left_to_aim(release.domain, budget):
+            return refitted(release, None)
+        batches = (batch.measurements for batch in transcript.answers)
+        base = uniform(release.domain, release.schema)
+        public = tuple(m for m in release.measurements if m.is_public)
+        start = Fitted(base, public, Model(base, {}, max(1.0, float(transcript.public_total or 1))))
+        return release.with_model(self._model(self._answered(start, budget, lambda *_: next(batches, ()))))
 
-    def _drawn(self, model: Model) -> np.ndarray:
-        count = int(min(self.rows, max(100_000, 6 * model.total)))
-        return model.sample(count, seed=self.seed)
+    def _answered(self, start: Fitted, budget: Budget, ask: Ask) -> "_Answered":
+        """One-way marginals, coarse pairs, chosen cliques, everything: each depends on what was answered before."""
+        domain = start.base.domain
+        one_ways, share = _one_ways(start, budget, ask)
+        if len(domain) < 2:
+            return _Answered(one_ways)
+        resolution = Resolution.of(domain, budget.part(1 - share), one_ways.model.total)
+        counts = {name: one_ways.model.project((name,)).values for name in domain}
+        coarse = ask("coarse pairs", _alike(resolution.coarse_pairs(domain, counts)), resolution.coarse)
+        strength = strengths(coarse, one_ways.model)
+        cliques = strong_cliques(domain, strength, self.model_cells / 2) if resolution.chosen else []
+        resolution = resolution if cliques else resolution.without_choice()
+        chosen: Sequence[Measurement] = ()
+        if resolution.chosen:
+            queries = [Query.marginal(domain, clique) for clique in cliques]
+            chosen = ask("chosen cliques", _alike(queries), resolution.chosen)
+        every = resolution.every_marginal(domain, counts, strength)
+        everything = ask("everything once", _alike(every), resolution.everything)
+        return _Answered(one_ways, tuple(coarse), tuple(chosen), tuple(everything))
+
+    def _model(self, answered: "_Answered") -> Model:
+        """Rows of the first model, weighted by all that is not in it."""
+        first, rest = self._first_model(answered)
+        evidence = noisy([*rest, *answered.everything], LEAST_STDDEV)
+        if not evidence:
+            return first
+        count = min(self.rows, max(FEWEST_ROWS, math.ceil(ROWS_A_RECORD * first.total)))
+        model = weighed(evidence, PublicRows(first.sample(count, seed=self.seed), first.domain), first.total)
+        return replace(Model.of(reweighed(model), {}, first.total), diagnostics=model.diagnostics)
+
+    def _first_model(self, answered: "_Answered") -> tuple[Model, list[Measurement]]:
+        """The model of one-way marginals, chosen cliques and what coarse pairs fit in, and the other coarse pairs."""
+        fitted = answered.one_ways.with_measured(answered.chosen) if answered.chosen else answered.one_ways
+        tree = structure(fitted.base.domain, [m.query.clique for m in fitted.measurements])
+        missed = strengths(answered.coarse, fitted.model)
+        added = set(fitting(tree, missed, most=len(missed), most_cells=self.model_cells))
+        inside = [m for m in answered.coarse if m.query.clique in added]
+        rest = [m for m in answered.coarse if m.query.clique not in added]
+        # An estimate that continues an earlier one keeps some of its noise: this one starts from the base.
+        return estimated([*fitted.measurements, *inside], fitted.base), rest
 
 
 @dataclass(frozen=True, eq=False)
-class _Shares:
-    coarse: Budget
-    chosen: Budget | None
-    everything: Budget
-    runs: int
-    triple_runs: float
+class _Answered:
+    """What was answered in each step."""
 
-    @classmethod
-    def of(cls, domain: Domain, left: Budget, total: float) -> "_Shares":
-        pairs = math.comb(len(domain), 2)
-        total = max(total, 1.0)
-        first, second, third = left.split(SHARES)
-        count = _runs(total, _noise(domain, first, pairs), 2)
-        triples = _runs(total, _noise(domain, third, math.comb(len(domain), 3)), 3)
-        if count >= DROWNED:
-            return cls(first, second, third, int(min(count, FINEST)), triples)
-        most, rest = left.split((9, 1))
-        count = _runs(total, _noise(domain, most, pairs), 2)
-        return cls(most, None, rest, int(max(2, min(count, FINEST))), triples)
+    one_ways: Fitted  # with the estimate from them
+    coarse: tuple[Measurement, ...] = ()  # all pairs on runs of values
+    chosen: tuple[Measurement, ...] = ()  # the cliques that were chosen from noisy answers
+    everything: tuple[Measurement, ...] = ()  # all marginals once
+
+    @property
+    def measurements(self) -> tuple[Measurement, ...]:
+        """All of it, in order."""
+        return (*self.one_ways.measurements, *self.coarse, *self.chosen, *self.everything)
 
 
-def _noise(domain: Domain, share: Budget, count: int) -> float:
-    one = Query.marginal(domain, domain.attributes[:1])
-    return expected_noise(one, share.part(Fraction(1, count))) / one.rows
+def _one_ways(start: Fitted, budget: Budget, ask: Ask) -> tuple[Fitted, Fraction]:
+    """The estimate from one-way marginals, and the share they got, which depends on the noisy number of rows."""
+    domain = start.base.domain
+    asked = OneWays().strategy(domain)
+    first = LEAST_FOR_ONE_WAYS if len(domain) > 1 else Fraction(1)
+    fitted = start.with_measured(ask("one-way marginals", asked, budget.part(first)))
+    share = share_of_one_ways(domain, budget, fitted.model.total)
+    if share <= first:
+        return fitted, first
+    again = ask("one-way marginals again", asked, budget.part(share - first))
+    return fitted.with_measured(again), share
 
 
-def _runs(total: float, noise: float, ways: int) -> float:
-    return (total / noise) ** (1 / ways)
+def _alike(queries: Sequence[Query]) -> dict[Query, Number]:
+    return dict.fromkeys(queries, 1)
+
+
+def _is_left_to_aim(domain: Domain, budget: Budget) -> bool:
+    return budget.is_pure or math.comb(len(domain), 2) > MOST_PAIRS

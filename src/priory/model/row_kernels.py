@@ -1,7 +1,7 @@
 """Row kernels: the two compiled loops of the oracle of weighted rows, over blocks of rows that stay in the cache.
 
-A clique is a line of `steps`, the stride of every attribute of the domain in its table, listed in `members`; cells are
-worked out from the codes, which take less memory than the cells of every clique.
+`cells` has a line for each clique with the cell that each row is in, and `offsets` where each clique's table starts.
+Without numba these are ordinary, slow functions, which the tests run.
 """
 
 from typing import Any
@@ -12,42 +12,30 @@ from numpy.typing import NDArray
 from priory.model.engine.kernels import compiled
 from priory.queries.factor import Array
 
-BLOCK = 512
+BLOCK = 8192
 Ints = NDArray[np.int64]
+# The first of some rows or cliques, and the one after the last.
+Span = tuple[int, int]
 
 
-def _gather(
-    codes: NDArray[Any], first: int, last: int, members: Ints, strides: Ints, offsets: Ints, theta: Array, logs: Array) -> None:
-    """logs[i] += Σ_C θ_C(cell of row i)."""
-    for start in range(first, last, BLOCK):
-        stop = min(start + BLOCK, last)
+def _gather(cells: NDArray[Any], offsets: Ints, theta: Array, span: Span, sums: Array) -> None:
+    """Add Σ_C θ_C(cell of the row) to each row of `span`."""
+    for start in range(span[0], span[1], BLOCK):
+        stop = min(start + BLOCK, span[1])
         for clique in range(len(offsets)):
-            offset = offsets[clique]
-            a, b, c = members[clique, 0], members[clique, 1], members[clique, 2]
-            s, t, u = strides[clique, 0], strides[clique, 1], strides[clique, 2]
-            if u:
-                for i in range(start, stop):
-                    logs[i] += theta[offset + s * codes[a, i] + t * codes[b, i] + u * codes[c, i]]
-            else:
-                for i in range(start, stop):
-                    logs[i] += theta[offset + s * codes[a, i] + t * codes[b, i]]
+            table, places = theta[offsets[clique] :], cells[clique]
+            for i in range(start, stop):
+                sums[i] += table[places[i]]
 
 
-def _scatter(
-    codes: NDArray[Any], first: int, last: int, members: Ints, strides: Ints, offsets: Ints, shares: Array, sums: Array) -> None:
-    """The sum of the shares of the rows in each cell is added to it."""
-    for start in range(first, last, BLOCK):
-        stop = min(start + BLOCK, last)
-        for clique in range(len(offsets)):
-            offset = offsets[clique]
-            a, b, c = members[clique, 0], members[clique, 1], members[clique, 2]
-            s, t, u = strides[clique, 0], strides[clique, 1], strides[clique, 2]
-            if u:
-                for i in range(start, stop):
-                    sums[offset + s * codes[a, i] + t * codes[b, i] + u * codes[c, i]] += shares[i]
-            else:
-                for i in range(start, stop):
-                    sums[offset + s * codes[a, i] + t * codes[b, i]] += shares[i]
+def _scatter(cells: NDArray[Any], offsets: Ints, shares: Array, span: Span, sums: Array) -> None:
+    """Add the share of each row to its cell in the tables of the cliques of `span`."""
+    for start in range(0, len(shares), BLOCK):
+        stop = min(start + BLOCK, len(shares))
+        for clique in range(span[0], span[1]):
+            table, places = sums[offsets[clique] :], cells[clique]
+            for i in range(start, stop):
+                table[places[i]] += shares[i]
 
 
 gather = compiled(_gather, nogil=True)

@@ -1,68 +1,68 @@
-"""Row sums: potentials summed over the cliques of each row, and shares summed over the rows of each cell."""
+"""Row sums: potentials summed over the cliques of each row, and shares over the rows of each cell, compiled."""
 
-from concurrent.futures import ThreadPoolExecutor
+import itertools
+from collections.abc import Callable
+from functools import partial
 from importlib.util import find_spec
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from priory.model.engine.cores import available, together
 from priory.model.engine.layout import Layout
 from priory.model.sampling import Codes
+from priory.model.tilted import row_cells
 from priory.queries.factor import Array
 
-# Compiling pays from so many cells to look up on.
-WORTH_COMPILING = 2_000_000
+# Loading the compiler takes about a second of CPU: sums of fewer rows times cliques are faster without it.
+WORTH_COMPILING = 4_000_000
+# Tables of up to so many cells have 16-bit cell numbers, which halves what must be read.
+_SMALL = 1 << 16
+# Cells of each row in some cliques, and where the tables of these start.
+_Group = tuple[NDArray[Any], NDArray[np.int64]]
 
 
 class CompiledSums:
-    """The same sums by compiled loops on every core; cells are worked out from the codes each time."""
+    """The sums by compiled loops on every core; the cell of each row in each clique is worked out once."""
 
     def __init__(self, layout: Layout, codes: Codes) -> None:
-        domain = layout.domain
-        small = np.uint8 if max(domain.shape) <= 1 << 8 else np.uint16 if max(domain.shape) <= 1 << 16 else np.int32
-        self._codes = np.ascontiguousarray(codes.T.astype(small))
-        self._size = layout.size
-        self._members = np.zeros((len(layout.cliques), 3), dtype=np.int64)
-        self._strides = np.zeros((len(layout.cliques), 3), dtype=np.int64)
-        for number, (clique, shape) in enumerate(zip(layout.cliques, layout.shapes, strict=True)):
-            self._members[number, : len(clique)] = [domain.axis[name] for name in clique]
-            self._strides[number, : len(clique)] = [int(np.prod(shape[i + 1 :])) for i in range(len(clique))]
-        self._offsets = np.array(layout.offsets[:-1], dtype=np.int64)
-        from priory.model.engine.cores import available as cores
-
-        edges = np.linspace(0, len(codes), cores() + 1).astype(int)
-        self._parts = list(zip(edges[:-1], edges[1:], strict=True))
+        self._rows, self._size = len(codes), layout.size
+        self._groups: list[_Group] = []
+        for kind, is_small in ((np.uint16, True), (np.uint32, False)):
+            members = [i for i, size in enumerate(layout.sizes) if (size <= _SMALL) is is_small]
+            cells = np.empty((len(members), len(codes)), dtype=kind)
+            for place, i in enumerate(members):
+                cells[place] = row_cells(codes, layout.domain, layout.cliques[i])
+            self._groups.append((cells, np.array([layout.offsets[i] for i in members], dtype=np.int64)))
 
     def over_cliques(self, theta: Array) -> Array:
         """Σ_C θ_C(cell of the row) for each row."""
         from priory.model.row_kernels import gather
 
-        sums = np.zeros(self._codes.shape[1])
-
-        def part(first: int, last: int) -> None:
-            gather(self._codes, first, last, self._members, self._strides, self._offsets, theta, sums)
-
-        self._on_every_core(part)
+        sums = np.zeros(self._rows)
+        for cells, offsets in self._groups:
+            _split(self._rows, partial(gather, cells, offsets, theta), sums)
         return sums
 
     def over_cells(self, shares: Array) -> Array:
-        """The shares of the rows in each cell together."""
+        """For each cell of each clique, the shares of the rows in it together."""
         from priory.model.row_kernels import scatter
 
-        def part(first: int, last: int) -> Array:
-            sums = np.zeros(self._size)
-            scatter(self._codes, first, last, self._members, self._strides, self._offsets, shares, sums)
-            return sums
+        sums = np.zeros(self._size)
+        for cells, offsets in self._groups:
+            _split(len(offsets), partial(scatter, cells, offsets, shares), sums)
+        return sums
 
-        return sum(self._on_every_core(part))
 
-    def _on_every_core(self, part):
-        with ThreadPoolExecutor(len(self._parts)) as pool:
-            return list(pool.map(lambda span: part(*span), self._parts))
+def _split(count: int, work: Callable[[tuple[int, int], Array], None], sums: Array) -> None:
+    """Do a piece of the work on each core; no two pieces write to the same place."""
+    edges = np.linspace(0, count, min(available(), max(count, 1)) + 1).astype(int).tolist()
+    together([partial(work, span, sums) for span in itertools.pairwise(edges)])
 
 
 def compiled_sums(layout: Layout, codes: Codes) -> CompiledSums | None:
     """Compiled sums where numba is installed and they pay."""
-    work = len(codes) * len(layout.cliques)
-    if work < WORTH_COMPILING or max(map(len, layout.cliques)) > 3 or min(map(len, layout.cliques)) < 1 or find_spec("numba") is None:
+    if len(codes) * len(layout.cliques) < WORTH_COMPILING or max(layout.sizes) > np.iinfo(np.uint32).max:
         return None
-    return CompiledSums(layout, codes)
+    return CompiledSums(layout, codes) if find_spec("numba") is not None else None

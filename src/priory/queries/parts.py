@@ -219,7 +219,16 @@ class Recode(Part):
         dense[self._places, np.arange(size)] = 1
         return dense
 
+    @cached_property
+    def _starts(self) -> NDArray[np.intp] | None:
+        """Where each answer's values start, where each is a run of neighbours, in order."""
+        steps = np.diff(self._places, prepend=-1)
+        return np.flatnonzero(steps) if np.isin(steps, (0, 1)).all() else None
+
     def apply(self, values: Numbers, axis: int) -> Numbers:
+        if self._starts is not None:
+            kind = np.result_type(values, np.int64)
+            return np.asarray(np.add.reduceat(values, self._starts, axis=axis, dtype=kind))
         if values.ndim > 1:
             return super().apply(values, axis)
         # One attribute may have a million values, and the matrix as many columns.

@@ -1,18 +1,22 @@
-"""Noisy pairs: what noisy answers about all pairs say of a table, chosen from for free."""
+"""Noisy pairs: what noisy answers about pairs of attributes say of a table; choosing from them is free."""
 
 import itertools
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
 from priory.model.engine.plan import Plan
+from priory.model.model import Model
 from priory.privacy.measurement import Measurement
 from priory.queries.domain import Clique, Domain
 from priory.queries.factor import Array
 from priory.queries.parts import Identity, Part, Recode
 from priory.queries.query import Query
+from priory.select.candidates import structure
 from priory.select.noise_size import GAUSSIAN, LAPLACE
+
+# Triples of more cells are not chosen: what one cell says of them is below its noise.
+MOST_CELLS = 20_000
 
 
 def runs(counts: Array, most: int) -> Part:
@@ -28,54 +32,64 @@ def runs(counts: Array, most: int) -> Part:
     return Recode(np.unique(np.floor(middles * most), return_inverse=True)[1])
 
 
-def excess(measurement: Measurement, answers: Array) -> float:
-    """The L1 distance of noisy answers from predicted ones, less what noise alone would make of it."""
+def queries_on(domain: Domain, cliques: Iterable[Clique], parts: Mapping[str, Part]) -> list[Query]:
+    """The marginals of `cliques` with values merged as `parts` say."""
+    return [Query.product(domain, {name: parts[name] for name in clique}) for clique in cliques]
+
+
+def strengths(measurements: Sequence[Measurement], model: Model) -> dict[Clique, float]:
+    """How far answers are from the model's beyond their noise, of those that are; the farthest first."""
+    answers = model.answers([m.query for m in measurements])
+    excess = {m.query.clique: _excess(m, answer) for m, answer in zip(measurements, answers, strict=True)}
+    return {clique: excess[clique] for clique in sorted(excess, key=lambda c: -excess[c]) if excess[clique] > 0}
+
+
+def _excess(measurement: Measurement, answers: Array) -> float:
+    """The L1 distance of noisy answers from a model's, less what noise alone makes of it on average."""
     share = LAPLACE if measurement.noise is not None and measurement.noise.family == "laplace" else GAUSSIAN
     noise = share * float(np.sum(np.broadcast_to(measurement.stddev, measurement.query.shape)))
     return float(np.abs(measurement.values - answers).sum()) - noise
 
 
-def triangles(strength: dict[Clique, float], domain: Domain, most_cells: int) -> list[Clique]:
-    """Triples all of whose pairs depend on each other, those that depend most first."""
-    scored = []
-    for triple in itertools.combinations(domain, 3):
-        parts = [strength.get(pair, 0.0) for pair in itertools.combinations(triple, 2)]
-        if min(parts) > 0 and domain.size_of(triple) <= most_cells:
-            scored.append((sum(parts), triple))
-    return [triple for _, triple in sorted(scored, key=lambda scored: -scored[0])]
+def strong_cliques(domain: Domain, strength: Mapping[Clique, float], most_cells: float) -> list[Clique]:
+    """About two cliques an attribute for a model: triples whose pairs all depend on each other, then other pairs.
 
-
-def fitting(plan: Plan, cliques: Iterable[Clique], *, most: int, most_cells: float, new_pairs: bool) -> list[Clique]:
-    """The first `most` cliques with which a junction tree stays within `most_cells`.
-
-    Args:
-        plan: the tree there is.
-        cliques: candidates, the best first.
-        most: how many to take.
-        most_cells: of the tree with them.
-        new_pairs: whether each must have a pair that no earlier one has.
+    `strength` says how much pairs depend, the strongest first. With the cliques a junction tree has at most
+    `most_cells`.
     """
-    from priory.select.candidates import structure
+    singles = structure(domain, [(name,) for name in domain])
+    triples = fitting(singles, _triangles(domain, strength), most=len(domain), most_cells=most_cells, new_pairs=True)
+    covered = {pair for triple in triples for pair in itertools.combinations(triple, 2)}
+    others = [pair for pair in strength if pair not in covered]
+    tree = structure(domain, [*singles.cliques, *triples])
+    return [*triples, *fitting(tree, others, most=2 * len(domain) - len(triples), most_cells=most_cells)]
 
-    taken: list[Clique] = []
+
+def _triangles(domain: Domain, strength: Mapping[Clique, float]) -> list[Clique]:
+    """Triples all of whose pairs depend on each other, those that depend most first."""
+    linked = {name: [other for other in domain if domain.clique((name, other)) in strength] for name in domain}
+    scores = {}
+    for first, second in strength:
+        for third in set(linked[first]).intersection(linked[second]):
+            triple = domain.clique((first, second, third))
+            if domain.size_of(triple) <= MOST_CELLS:
+                scores[triple] = sum(strength[pair] for pair in itertools.combinations(triple, 2))
+    return sorted(scores, key=lambda triple: (-scores[triple], triple))
+
+
+def fitting(
+    tree: Plan, cliques: Iterable[Clique], *, most: int, most_cells: float, new_pairs: bool = False
+) -> list[Clique]:
+    """The first `most` cliques with which the tree stays within `most_cells`, each with a new pair where asked."""
+    fit: list[Clique] = []
     covered: set[Clique] = set()
     for clique in cliques:
-        if len(taken) == most:
+        if len(fit) == most:
             break
         pairs = set(itertools.combinations(clique, 2))
-        if (new_pairs and pairs <= covered) or plan.size_with(clique) > most_cells:
+        if (new_pairs and pairs <= covered) or tree.size_with(clique) > most_cells:
             continue
-        taken.append(clique)
+        fit.append(clique)
         covered |= pairs
-        plan = structure(plan.domain, [*plan.cliques, clique])
-    return taken
-
-
-def noise_of(count: int, amount: float) -> float:
-    """σ of each of `count` marginals that share an amount of μ² or 2ρ equally."""
-    return math.sqrt(count / amount)
-
-
-def queries_on(domain: Domain, cliques: Sequence[Clique], parts: dict[str, Part]) -> list[Query]:
-    """The marginals of `cliques` with values merged as `parts` say."""
-    return [Query.product(domain, {name: parts[name] for name in clique}) for clique in cliques]
+        tree = structure(tree.domain, [*tree.cliques, clique])
+    return fit

@@ -1,0 +1,124 @@
+"""Resolution: what each step of `Weighing` gets and how fine it asks, by public facts and the noisy number of rows.
+
+The numbers here are from docs/studies/weighing.md, which says what others did.
+"""
+
+import itertools
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Literal
+
+from priory.privacy.budget import Budget
+from priory.queries.domain import Clique, Domain
+from priory.queries.factor import Array
+from priory.queries.query import Query
+from priory.select.noise_size import expected_noise
+from priory.select.noisy_pairs import queries_on, runs
+
+# The part of the budget that one-way marginals get at least and at most; between, it is BARE + STEEP·√ν, where ν is
+# the total variation distance that the noise of the whole budget, spent on them alone, makes of one on average.
+LEAST_FOR_ONE_WAYS, MOST_FOR_ONE_WAYS = Fraction(1, 10), Fraction(7, 10)
+BARE, STEEP = 0.03, 1.4
+# What is left goes to coarse pairs, to chosen cliques and to everything once, in these shares.
+SHARES = (3, 3, 4)
+# Where fewer runs of values are above the noise nothing is chosen: coarse pairs are measured twice, in these shares.
+FEWEST_RUNS, FEW_RUNS_SHARES = 8, (9, 1)
+# Coarse pairs on more runs of values choose cliques no better.
+MOST_RUNS = 16
+# Triples need so many more runs above their noise as pairs would be noisier for being sums of them.
+TRIPLE_RUNS = 4.0
+# Triples of more cells together take minutes to weigh rows by.
+MOST_TRIPLE_CELLS = 2_000_000
+# Pairs of more cells are measured on runs: most of their cells are empty.
+MOST_PAIR_CELLS = 20_000
+# Everything is at most so many pairs, the strongest first.
+MOST_MARGINALS = 400
+
+
+def share_of_one_ways(domain: Domain, budget: Budget, total: float) -> Fraction:
+    """What part of the budget one-way marginals get."""
+    alone = budget.part(Fraction(1, len(domain)))
+    noise = sum(expected_noise(Query.marginal(domain, name), alone) for name in domain)
+    distance = noise / (2 * len(domain) * max(total, 1.0))
+    share = Fraction(min(BARE + STEEP * math.sqrt(distance), 1.0)).limit_denominator(1000)
+    return min(max(share, LEAST_FOR_ONE_WAYS), MOST_FOR_ONE_WAYS)
+
+
+@dataclass(frozen=True, eq=False)
+class Resolution:
+    """The steps after one-way marginals."""
+
+    coarse: Budget  # for all pairs on runs of values
+    chosen: Budget | None  # for cliques chosen from their answers; None where these are too noisy to choose by
+    everything: Budget  # for all marginals once
+    runs: int  # into how many runs of values coarse pairs cut an attribute
+    last: Literal["runs", "pairs", "triples"]  # what everything is: coarse pairs again, all pairs, or all triples
+
+    @classmethod
+    def of(cls, domain: Domain, left: Budget, total: float) -> "Resolution":
+        """What is affordable with what is left after one-way marginals."""
+        coarse, chosen, everything = left.split(SHARES)
+        count = _runs_above_noise(domain, coarse, total, ways=2)
+        if count >= FEWEST_RUNS:
+            triples = _runs_above_noise(domain, everything, total, ways=3)
+            last: Literal["pairs", "triples"] = "triples" if _are_triples_better(domain, triples) else "pairs"
+            return cls(coarse, chosen, everything, int(min(count, MOST_RUNS)), last)
+        coarse, everything = left.split(FEW_RUNS_SHARES)
+        count = _runs_above_noise(domain, coarse, total, ways=2)
+        return cls(coarse, None, everything, int(max(2, min(count, MOST_RUNS))), "runs")
+
+    def without_choice(self) -> "Resolution":
+        """The same where nothing is chosen: what was for it goes to everything."""
+        if self.chosen is None:
+            return self
+        everything = self.everything.worth(self.chosen.amount + self.everything.amount)
+        return replace(self, chosen=None, everything=everything)
+
+    def coarse_pairs(self, domain: Domain, counts: Mapping[str, Array]) -> list[Query]:
+        """All pairs on runs of values of about equal counts."""
+        parts = {name: runs(values, self.runs) for name, values in counts.items()}
+        return queries_on(domain, itertools.combinations(domain, 2), parts)
+
+    def every_marginal(
+        self, domain: Domain, counts: Mapping[str, Array], strength: Mapping[Clique, float]
+    ) -> list[Query]:
+        """What is measured once and for all; `strength` says which pairs depend most, the strongest first."""
+        if self.last == "triples":
+            return [Query.marginal(domain, clique) for clique in itertools.combinations(domain, 3)]
+        pairs = self.coarse_pairs(domain, counts) if self.last == "runs" else _fine_pairs(domain, counts)
+        order = {clique: number for number, clique in enumerate(strength)}
+        return sorted(pairs, key=lambda query: order.get(query.clique, len(order)))[:MOST_MARGINALS]
+
+
+def _fine_pairs(domain: Domain, counts: Mapping[str, Array]) -> list[Query]:
+    """All pairs by their cells; too large ones on as many runs of values as there can be."""
+    parts = {name: runs(values, math.isqrt(MOST_PAIR_CELLS)) for name, values in counts.items()}
+    pairs = list(itertools.combinations(domain, 2))
+    on_runs = queries_on(domain, pairs, parts)
+    return [
+        Query.marginal(domain, pair) if domain.size_of(pair) <= MOST_PAIR_CELLS else query
+        for pair, query in zip(pairs, on_runs, strict=True)
+    ]
+
+
+def _runs_above_noise(domain: Domain, share: Budget, total: float, *, ways: int) -> float:
+    """Into how many runs of values an attribute can be cut so that marginals of so many attributes are above noise.
+
+    Where all such marginals share a budget, a cell of one of B runs an attribute has total/B^ways records.
+    """
+    marginals = math.comb(len(domain), ways)
+    if not marginals:
+        return 0.0
+    one = Query.marginal(domain, domain.attributes[:1])
+    noise = expected_noise(one, share.part(Fraction(1, marginals))) / one.rows
+    return (max(total, 1.0) / max(noise, 0.1)) ** (1 / ways)
+
+
+def _are_triples_better(domain: Domain, triple_runs: float) -> bool:
+    """Whether triples tell more than pairs: a pair that triples imply is noisier than one that is measured."""
+    if sum(map(domain.size_of, itertools.combinations(domain, 3))) > MOST_TRIPLE_CELLS:
+        return False
+    lost = (len(domain) - 2) / 3 / sum(1 / size for size in domain.shape)
+    return triple_runs >= TRIPLE_RUNS * lost > 0
