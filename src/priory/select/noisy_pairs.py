@@ -67,14 +67,12 @@ def strong_cliques(domain: Domain, strength: Mapping[Clique, float], most_cells:
 
 def _triangles(domain: Domain, strength: Mapping[Clique, float]) -> list[Clique]:
     """Triples all of whose pairs depend on each other, those that depend most first."""
-    linked = {name: [other for other in domain if domain.clique((name, other)) in strength] for name in domain}
     scores = {}
-    for first, second in strength:
-        for third in set(linked[first]).intersection(linked[second]):
-            triple = domain.clique((first, second, third))
-            if domain.size_of(triple) <= MOST_CELLS:
-                scores[triple] = sum(strength[pair] for pair in itertools.combinations(triple, 2))
-    return sorted(scores, key=lambda triple: (-scores[triple], triple))
+    for triple in itertools.combinations(domain, 3):
+        pairs = list(itertools.combinations(triple, 2))
+        if domain.size_of(triple) <= MOST_CELLS and all(pair in strength for pair in pairs):
+            scores[triple] = sum(strength[pair] for pair in pairs)
+    return sorted(scores, key=lambda triple: -scores[triple])
 
 
 def fitting(
