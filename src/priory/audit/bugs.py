@@ -28,6 +28,7 @@ from priory.data.cells import Cells, is_null
 from priory.data.sources import duckdb, opening
 from priory.mechanisms import privbayes
 from priory.mechanisms.mwem.mwem import MWEM
+from priory.mechanisms.weighing import Weighing
 from priory.privacy import curator as curator_module
 from priory.privacy import scores as scores_module
 from priory.privacy.budget import Budget
@@ -238,6 +239,14 @@ def _rounds_by_rows(right: Callable[..., Release], mechanism: MWEM, curator: Cur
     return right(replace(mechanism, rounds=1 + _exact_rows(curator).bit_length()), curator, budget)
 
 
+def _seeded_by_rows(right: Callable[..., Release], mechanism: Weighing, curator: Curator, budget: Budget) -> Release:
+    return right(replace(mechanism, seed=_exact_rows(curator)), curator, budget)
+
+
+def _resolved_by_rows(right: Callable[..., Release], mechanism: Weighing, curator: Curator, budget: Budget) -> Release:
+    return right(replace(mechanism, fewest_runs=2 ** (_exact_rows(curator) % 20)), curator, budget)
+
+
 def _replay(name: str) -> dict[str, Complaint]:
     """The replay of a mechanism by default, or of one of the settings."""
     setting = SETTINGS.get(name) or default_setting(name)
@@ -303,6 +312,12 @@ BUGS: dict[str, Bug] = {
     "a payoff's sensitivity that ignores max_rows": Bug(_replay("dualquery"), ((Payoff, "sensitivity", _of_one_row),)),
     "the exact number of rows in PrivBayes": Bug(_replay("privbayes"), ((privbayes, "counted", _counted_exactly),)),
     "rounds from the exact number of rows in MWEM": Bug(_replay("mwem"), ((MWEM, "run", _rounds_by_rows),)),
+    "rows drawn in weighing by the exact number of rows": Bug(
+        _replay("weighing"), ((Weighing, "run", _seeded_by_rows),)
+    ),
+    "a resolution from the exact number of rows in weighing": Bug(
+        _replay("weighing"), ((Weighing, "run", _resolved_by_rows),)
+    ),
     "the sensitivity of a dependence halved": Bug(
         _replay("privbayes, families of any size"), ((Dependence, "sensitivity", _halved),)
     ),

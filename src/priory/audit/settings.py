@@ -1,5 +1,6 @@
 """Settings: mechanisms and requests as people may set them rather than as they are by default, replayed."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -19,6 +20,7 @@ from priory.mechanisms.mwem.multiplicative_weights import MultiplicativeWeights
 from priory.mechanisms.mwem.mwem import MWEM
 from priory.mechanisms.pmw_pub.pmw_pub import PMWPub
 from priory.mechanisms.privbayes import PrivBayes
+from priory.mechanisms.weighing import Weighing
 from priory.privacy.budget import Budget
 from priory.privacy.choice import ChoiceKind
 from priory.privacy.curator import Curator
@@ -168,6 +170,8 @@ def _mechanisms() -> dict[str, Setting]:
         "hdmm, ranges": always(HDMM(Workload.of(RANGES[:1]))),
         "mwem, negative entries": always(MWEM(Workload.of([*TABLES, *SIGNED]), MultiplicativeWeights(), rounds=4)),
         "privbayes, families of any size": always(PrivBayes(usefulness=0.001)),
+        "weighing, chosen cliques": always(Weighing(fewest_runs=0)),
+        "weighing, runs of values": always(Weighing(fewest_runs=math.inf)),
         "dualquery, three rounds of two": always(DualQuery(TABLES, rounds=4, samples=2)),
     }
 

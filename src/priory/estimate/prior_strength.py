@@ -73,24 +73,25 @@ def weighed(measurements: Iterable[Measurement], base: Base, total: float) -> Mo
 
 
 def _of_least_error(coupling: CoupledFits, base: CoupledState) -> CoupledState:
-    """The fit of least estimated error over all temperatures: by steps until it rises, then between them."""
-    fits = {0: _fitted(coupling, base, base, FIRST_TEMPERATURE)}
+    """The fit of least estimated error at any temperature: by steps until it lies between two others, then there."""
+    fits: dict[float, CoupledState] = {}
 
-    def at(steps: float, near: float) -> CoupledState:
+    def add(steps: float, near: CoupledState) -> None:
         """The fit at a temperature so many steps from the first."""
-        fits[steps] = _fitted(coupling, base, fits[near], FIRST_TEMPERATURE * STEP**steps)
-        return fits[steps]
+        fits[steps] = _fitted(coupling, base, near, FIRST_TEMPERATURE * STEP**steps)
 
-    direction = -1 if at(-1, 0).error < fits[0].error else 1
-    last = min(direction, 0)
-    while abs(last) < MOST_STEPS and (last == 0 or fits[last].error <= fits[last - direction].error):
-        last += direction
-        at(last, last - direction)
-    best = min(fits, key=lambda steps: fits[steps].error)
+    add(0, base)
+    add(-1, fits[0])
+    while True:
+        best = min(fits, key=lambda steps: fits[steps].error)
+        following = best - 1 if best == min(fits) else best + 1
+        if following in fits or len(fits) == MOST_STEPS:
+            break
+        add(following, fits[best])
     if {best - 1, best + 1} <= fits.keys():
-        # The parabola through three errors is least where the next one is tried.
         before, here, after = (fits[best + step].error for step in (-1, 0, 1))
-        at(best + 0.5 * (before - after) / (before - 2 * here + after), best)
+        # The parabola through the three is least there; where they are all alike, any of them will do.
+        add(best + 0.5 * (before - after) / max(before - 2 * here + after, 1e-9), fits[best])
     return min([base, *fits.values()], key=lambda state: state.error)
 
 

@@ -30,8 +30,10 @@ from priory.select.one_ways import OneWays
 
 # With more pairs of attributes than this all of them drown: marginals are chosen privately instead.
 MOST_PAIRS = 1_000
-# Rows drawn for each record, and at least: with half as many their own sampling error shows.
-ROWS_A_RECORD, FEWEST_ROWS = 4, 50_000
+# Rows drawn for each record, while they are fewer than `Weighing.rows`: with half as many their sampling error shows.
+ROWS_A_RECORD = 8
+# Rows drawn for each record of a large table, and for a small one together.
+LEAST_A_RECORD, FEWEST_ROWS = 2, 50_000
 
 
 # Has queries answered for a share of the budget, in proportion to their weights, by a curator or from what one answered
@@ -50,13 +52,15 @@ class Weighing:
     A pure budget, with which so many marginals are too noisy, and a table of very many attributes are left to `AIM`.
 
     Attributes:
-        rows: at most so many are drawn from the first model.
+        rows: about how many are drawn from the first model; more for a large table, fewer for a small one.
         model_cells: how many cells all tables of the first model may have together.
+        fewest_runs: into how many runs of values pairs must at least be cut, above the noise, for cliques to be chosen.
         seed: of the rows, which are drawn from what was answered with noise.
     """
 
-    rows: int = 1_000_000
+    rows: int = 300_000
     model_cells: int = 2_000_000
+    fewest_runs: float = 8
     seed: int = 0
     choice_share: ClassVar[Fraction] = Fraction(0)
 
@@ -93,7 +97,7 @@ class Weighing:
         one_ways, share = _one_ways(start, budget, ask)
         if len(domain) < 2:
             return _Answered(one_ways)
-        resolution = Resolution.of(domain, budget.part(1 - share), one_ways.model.total)
+        resolution = Resolution.of(domain, budget.part(1 - share), one_ways.model.total, self.fewest_runs)
         counts = {name: one_ways.model.project((name,)).values for name in domain}
         coarse = ask("coarse pairs", _alike(resolution.coarse_pairs(domain, counts)), resolution.coarse)
         strength = strengths(coarse, one_ways.model)
@@ -113,7 +117,8 @@ class Weighing:
         evidence = noisy([*rest, *answered.everything], LEAST_STDDEV)
         if not evidence:
             return first
-        count = min(self.rows, max(FEWEST_ROWS, math.ceil(ROWS_A_RECORD * first.total)))
+        records = math.ceil(first.total)
+        count = max(min(ROWS_A_RECORD * records, self.rows), LEAST_A_RECORD * records, FEWEST_ROWS)
         model = weighed(evidence, PublicRows(first.sample(count, seed=self.seed), first.domain), first.total)
         return replace(Model.of(reweighed(model), {}, first.total), diagnostics=model.diagnostics)
 

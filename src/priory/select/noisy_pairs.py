@@ -67,7 +67,7 @@ def strong_cliques(domain: Domain, strength: Mapping[Clique, float], most_cells:
 
 def _triangles(domain: Domain, strength: Mapping[Clique, float]) -> list[Clique]:
     """Triples all of whose pairs depend on each other, those that depend most first."""
-    scores = {}
+    scores: dict[Clique, float] = {}
     for triple in itertools.combinations(domain, 3):
         pairs = list(itertools.combinations(triple, 2))
         if domain.size_of(triple) <= MOST_CELLS and all(pair in strength for pair in pairs):

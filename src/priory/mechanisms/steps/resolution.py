@@ -23,8 +23,8 @@ LEAST_FOR_ONE_WAYS, MOST_FOR_ONE_WAYS = Fraction(1, 10), Fraction(7, 10)
 BARE, STEEP = 0.03, 1.4
 # What is left goes to coarse pairs, to chosen cliques and to everything once, in these shares.
 SHARES = (3, 3, 4)
-# Where fewer runs of values are above the noise nothing is chosen: coarse pairs are measured twice, in these shares.
-FEWEST_RUNS, FEW_RUNS_SHARES = 8, (9, 1)
+# Where too few runs of values are above the noise nothing is chosen: coarse pairs are measured twice, in these shares.
+FEW_RUNS_SHARES = (9, 1)
 # Coarse pairs on more runs of values choose cliques no better.
 MOST_RUNS = 16
 # Triples need so many more runs above their noise as pairs would be noisier for being sums of them.
@@ -57,14 +57,14 @@ class Resolution:
     last: Literal["runs", "pairs", "triples"]  # what everything is: coarse pairs again, all pairs, or all triples
 
     @classmethod
-    def of(cls, domain: Domain, left: Budget, total: float) -> "Resolution":
-        """What is affordable with what is left after one-way marginals."""
+    def of(cls, domain: Domain, left: Budget, total: float, fewest_runs: float) -> "Resolution":
+        """What can be heard for what is left after one-way marginals; see `Weighing` for `fewest_runs`."""
         coarse, chosen, everything = left.split(SHARES)
         count = _runs_above_noise(domain, coarse, total, ways=2)
-        if count >= FEWEST_RUNS:
+        if count >= fewest_runs:
             triples = _runs_above_noise(domain, everything, total, ways=3)
             last: Literal["pairs", "triples"] = "triples" if _are_triples_better(domain, triples) else "pairs"
-            return cls(coarse, chosen, everything, int(min(count, MOST_RUNS)), last)
+            return cls(coarse, chosen, everything, int(max(2, min(count, MOST_RUNS))), last)
         coarse, everything = left.split(FEW_RUNS_SHARES)
         count = _runs_above_noise(domain, coarse, total, ways=2)
         return cls(coarse, None, everything, int(max(2, min(count, MOST_RUNS))), "runs")
@@ -113,7 +113,7 @@ def _runs_above_noise(domain: Domain, share: Budget, total: float, *, ways: int)
         return 0.0
     one = Query.marginal(domain, domain.attributes[:1])
     noise = expected_noise(one, share.part(Fraction(1, marginals))) / one.rows
-    return (max(total, 1.0) / max(noise, 0.1)) ** (1 / ways)
+    return float((max(total, 1.0) / max(noise, 0.1)) ** (1 / ways))
 
 
 def _are_triples_better(domain: Domain, triple_runs: float) -> bool:

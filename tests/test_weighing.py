@@ -1,0 +1,187 @@
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from houses import Rows, curated, random_rows
+from priory.app.fit import fit
+from priory.data.kinds import Category
+from priory.data.schema import Schema
+from priory.data.schema.constraints import Condition, Forbid
+from priory.estimate.prior_strength import weighed
+from priory.mechanisms.steps.resolution import LEAST_FOR_ONE_WAYS, MOST_FOR_ONE_WAYS, Resolution, share_of_one_ways
+from priory.mechanisms.weighing import Weighing
+from priory.model import row_sums
+from priory.model.bases import PublicRows
+from priory.model.engine.layout import Layout
+from priory.model.rows import RowsOracle
+from priory.privacy.budget import Budget
+from priory.privacy.curator import Curator
+from priory.privacy.measurement import Measurement
+from priory.queries.domain import Domain
+from priory.queries.parts import Identity, Recode
+from priory.queries.query import Query
+from priory.release import Release
+from priory.select.candidates import structure
+from priory.select.noisy_pairs import fitting, runs, strong_cliques
+
+BUDGET = Budget.gaussian("1/10")
+SIX = Domain.of(dict.fromkeys("abcdef", 3))
+
+
+def dependent(n: int, domain: Domain = SIX) -> Rows:
+    """Rows in which every attribute is mostly the one before."""
+    rng = np.random.default_rng(2)
+    columns = [rng.integers(0, 3, n)]
+    for _ in range(len(domain) - 1):
+        columns.append(np.where(rng.random(n) < 0.8, columns[-1], rng.integers(0, 3, n)))
+    return Rows(domain, np.stack(columns, axis=1))
+
+
+def weighed_release(source: Rows, budget: Budget = BUDGET, **options: float) -> Release:
+    with curated(budget, source) as curator:
+        return Weighing(**options).run(curator, budget)  # type: ignore[arg-type]
+
+
+@given(st.lists(st.floats(-5, 100), min_size=1, max_size=30), st.integers(1, 10))
+def test_runs_are_neighbours_in_order_and_no_more_than_asked(counts: list[float], most: int) -> None:
+    part = runs(np.array(counts), most)
+    if isinstance(part, Recode):
+        steps = np.diff(part.targets)
+        assert set(steps) <= {0, 1}
+        assert part.targets[0] == 0
+        assert part.targets[-1] < most
+    else:
+        assert isinstance(part, Identity)
+        assert len(counts) <= most
+
+
+@given(st.lists(st.integers(0, 3), min_size=2, max_size=8), st.integers(1, 3))
+def test_merging_neighbours_is_what_the_matrix_of_it_does(steps: list[int], columns: int) -> None:
+    part = Recode(np.cumsum([0, *(step > 1 for step in steps)]))
+    values = np.arange((len(steps) + 1) * columns).reshape(-1, columns)
+    answers = part.apply(values, 0)
+    assert answers.dtype == np.int64
+    np.testing.assert_array_equal(answers, part.matrix(len(values)) @ values)
+
+
+@settings(max_examples=10)
+@given(st.integers(0, 99))
+def test_compiled_sums_are_those_of_the_sparse_matrix(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    domain = Domain.of({"a": 3, "b": 300, "c": 300, "d": 2})
+    codes = np.stack([rng.integers(0, size, 50) for size in domain.shape], axis=1)
+    # The table of b and c has more than 16-bit cells.
+    layout = Layout.of(domain, [("a", "d"), ("b", "c"), ("d",), ()])
+    oracle = RowsOracle(layout, codes, np.zeros(50))
+    theta, shares = rng.normal(size=layout.size), rng.random(50)
+    sums = row_sums.CompiledSums(layout, codes)
+    np.testing.assert_allclose(sums.over_cells(shares), oracle._members.sums(shares))
+    logs = sum(theta[span].take(cells) for cells, span in zip(oracle._cells, layout.spans, strict=True))
+    np.testing.assert_allclose(sums.over_cliques(theta), logs)
+
+
+def test_the_oracle_is_the_same_compiled_or_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("numba")
+    rows = PublicRows(dependent(300).rows, SIX)
+    layout = Layout.of(SIX, [("a", "b"), ("c", "e", "f")])
+    theta = np.random.default_rng(0).normal(size=layout.size)
+    plain = rows.bind(layout.cliques)(theta)
+    monkeypatch.setattr(row_sums, "WORTH_COMPILING", 0)
+    compiled = rows.bind(layout.cliques)(theta)
+    assert compiled[0] == pytest.approx(plain[0])
+    np.testing.assert_allclose(compiled[1], plain[1])
+
+
+@given(st.lists(st.sampled_from([("a", "b"), ("b", "c"), ("a", "c"), ("d", "e"), ("a", "f")]), unique=True))
+def test_chosen_cliques_fit_the_model_and_cover_strong_pairs(pairs: list[tuple[str, str]]) -> None:
+    cliques = strong_cliques(SIX, {pair: 10.0 - i for i, pair in enumerate(pairs)}, 10_000)
+    assert structure(SIX, cliques).size_in_cells <= 10_000
+    assert all(any(set(pair) <= set(clique) for clique in cliques) for pair in pairs)
+    assert strong_cliques(SIX, dict.fromkeys(pairs, 1.0), 18) == []
+
+
+def test_cliques_that_would_make_the_tree_too_large_are_left_out() -> None:
+    tree = structure(SIX, [("a", "b"), ("b", "c"), ("c", "d")])
+    assert fitting(tree, [("a", "d"), ("e", "f")], most=5, most_cells=40) == [("e", "f")]
+
+
+@given(st.floats(1, 1e7), st.fractions(Fraction(1, 10**6), 100))
+def test_the_shares_add_up_and_one_way_marginals_get_theirs(total: float, amount: Fraction) -> None:
+    budget = Budget.gaussian(amount)
+    assert LEAST_FOR_ONE_WAYS <= share_of_one_ways(SIX, budget, total) <= MOST_FOR_ONE_WAYS
+    plan = Resolution.of(SIX, budget, total, 8)
+    for each in (plan, plan.without_choice()):
+        chosen = each.chosen.amount if each.chosen else 0
+        assert each.coarse.amount + chosen + each.everything.amount == amount
+    assert 2 <= plan.runs <= 16
+
+
+@pytest.mark.parametrize(
+    ("sizes", "count"),
+    [((3,), 100), ((3, 4), 100), ((3, 4, 2), 1), ((3, 4, 2), 0), ((2_000, 20), 400), ((1, 3, 1), 50)],
+)
+@pytest.mark.parametrize("budget", [Budget.approximate("0.001", "1e-9"), Budget.gaussian(1, relation="replace-one")])
+def test_a_table_of_any_size_goes_all_the_way(sizes: tuple[int, ...], count: int, budget: Budget) -> None:
+    domain = Domain(tuple("abc"[: len(sizes)]), sizes)
+    release = weighed_release(random_rows(count, domain=domain), budget)
+    assert release.statement.spent <= budget.amount
+    assert release.model.sample(10, seed=0).shape == (10, len(sizes))
+    assert np.isfinite(release.model.project(domain.attributes[:2]).values).all()
+
+
+def test_nothing_is_chosen_privately(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("a private choice")
+
+    monkeypatch.setattr(Curator, "choose", refuse)
+    for fewest in (0.0, np.inf):
+        assert weighed_release(dependent(500), fewest_runs=fewest).statement.mechanism == "weighing"
+
+
+def test_a_pure_budget_and_very_many_attributes_are_left_to_aim() -> None:
+    assert weighed_release(dependent(500), Budget.pure(1)).statement.mechanism == "aim"
+    wide = Domain.of({f"a{i}": 2 for i in range(46)})
+    rows = random_rows(20, domain=wide)
+    assert weighed_release(rows, Budget.gaussian("1/1000000")).statement.mechanism == "aim"
+
+
+def test_what_depends_is_told_however_it_is_measured() -> None:
+    source = dependent(20_000)
+    truth = source.count([("a", "c")])[0].values / 20_000
+    for fewest in (0.0, np.inf):
+        model = weighed_release(source, fewest_runs=fewest).model
+        # Independent attributes are 0.28 off; noise of μ² = 1/10 on 20,000 rows is below a hundredth.
+        assert np.abs(model.project(("a", "c")).values / model.total - truth).sum() / 2 < 0.05
+
+
+def test_rows_never_break_a_constraint() -> None:
+    levels = ("x", "y", "z")
+    columns = [Category.of(name, levels, other="z") for name in "abc"]
+    never = Forbid(conditions=tuple(Condition(column=name, values=("x",)) for name in "ab"))
+    schema = Schema.of(columns, name="three", constraints=[never])
+    rng = np.random.default_rng(0)
+    frame = {name: rng.choice(levels, 300).tolist() for name in "abc"}
+    release = fit(frame, schema, epsilon=1, delta="1e-6", mechanism="weighing")
+    assert release.statement.mechanism == "weighing"
+    codes = release.model.sample(2_000, seed=0)
+    assert not ((codes[:, 0] == 0) & (codes[:, 1] == 0)).any()
+
+
+def test_rows_that_the_answers_bear_out_are_left_alone() -> None:
+    base = PublicRows(dependent(2_000).rows, SIX)
+    rng = np.random.default_rng(3)
+    queries = [Query.marginal(SIX, pair) for pair in (("a", "b"), ("c", "d"), ("e", "f"))]
+    truths = base.tilt({}).answers(queries)
+    measured = [
+        Measurement.of(q, 2_000 * t + rng.normal(0, 200, q.shape), 200.0) for q, t in zip(queries, truths, strict=True)
+    ]
+    model = weighed(measured, base, 2_000.0)
+    noisy = sum(float(np.abs(m.values - 2_000 * t).sum()) for m, t in zip(measured, truths, strict=True))
+    moved = sum(
+        float(np.abs(answer - 2_000 * t).sum()) for answer, t in zip(model.answers(queries), truths, strict=True)
+    )
+    # The noise of 27 answers is fitted hardly at all, where nothing but noise is there to fit.
+    assert moved < noisy / 2
