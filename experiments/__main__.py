@@ -17,6 +17,7 @@ EXPERIMENTS = (
     "ours_public",
     "adult_raw",
     "default_fit",
+    "next_default",
     "exact_gaussian",
 )
 

@@ -48,12 +48,13 @@ def run(
         for number in range(runs):
             key: dict[str, object] = {"table": name, "epsilon": epsilon, "mechanism": mechanism, "run": number}
             if not results.has(**key):
-                results.add(key | _measured(_coded(name), epsilon, mechanism, number))
+                results.add(key | _measured(known_table(name), epsilon, mechanism, number))
     report(results)
 
 
 @cache
-def _coded(name: str) -> Coded:
+def known_table(name: str) -> Coded:
+    """One of the papers' tables, or the town."""
     if name != "town":
         return table(name)
     schema = Schema.load(town.SCHEMA)
@@ -76,7 +77,7 @@ def compared(domain: Domain, k: int) -> list[Clique]:
     return [every[i] for i in sorted(np.random.default_rng(0).permutation(len(every))[:most])]
 
 
-class _Source:
+class CodedSource:
     """A table of codes that can be counted."""
 
     def __init__(self, coded: Coded) -> None:
@@ -91,7 +92,7 @@ def _ours(coded: Coded, epsilon: str, mechanism: str, _number: int) -> tuple[Mod
     watch = Stopwatch()
     with Ledger.in_memory(budget).reserve(budget, NAME) as reservation:
         recipe = registered(mechanism).build(coded.domain)
-        model = recipe.run(Curator(reservation, _Source(coded)), budget).model
+        model = recipe.run(Curator(reservation, CodedSource(coded)), budget).model
     return model, watch.seconds
 
 
