@@ -58,7 +58,7 @@ class Weighing:
         seed: of the rows, which are drawn from what was answered with noise.
     """
 
-    rows: int = 300_000
+    rows: int = 200_000
     model_cells: int = 2_000_000
     fewest_runs: float = 8
     seed: int = 0
