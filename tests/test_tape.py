@@ -124,7 +124,7 @@ def test_a_cache_folder_that_cannot_be_written_is_done_without(monkeypatch: pyte
         return lambda function: function
 
     monkeypatch.setattr(numba, "njit", njit)
-    assert kernels._compiled(kernels._read) is kernels._read
+    assert kernels.compiled(kernels._read) is kernels._read
     assert tried == [True, False]
 
 

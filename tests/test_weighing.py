@@ -72,7 +72,7 @@ def test_merging_neighbours_is_what_the_matrix_of_it_does(steps: list[int], colu
 def test_compiled_sums_are_those_of_the_sparse_matrix(seed: int) -> None:
     rng = np.random.default_rng(seed)
     domain = Domain.of({"a": 3, "b": 300, "c": 300, "d": 2})
-    codes = np.stack([rng.integers(0, size, 50) for size in domain.shape], axis=1)
+    codes = np.stack([rng.integers(0, size, 50, dtype=np.int32) for size in domain.shape], axis=1)
     # The table of b and c has more than 16-bit cells.
     layout = Layout.of(domain, [("a", "d"), ("b", "c"), ("d",), ()])
     oracle = RowsOracle(layout, codes, np.zeros(50))
