@@ -193,6 +193,7 @@ YEAR = "kind: date, bounds: [2023-01-01, 2024-01-01], nullable: true"
         ("{kind: integer, bounds: [0, 5], bins: many, nullable: true}", "at least 1; got 'many'"),
         ("{kind: integer, bounds: [0, 5], bins: {log: 2, edges: []}, nullable: true}", "one of"),
         ("{kind: integer, bounds: [0, 5], bins: {edges: [0, 3, 3, 5]}, nullable: true}", "rise"),
+        ("{kind: integer, bounds: [0, 5], bins: {edges: [0, 3]}, spikes: [2], nullable: true}", "end at the upper"),
         ("{kind: integer, bounds: [0, 5], spikes: [6], nullable: true}", "widen the bounds"),
         ("{kind: integer, bounds: [0, 5], spikes: [1, 1.0], nullable: true}", "spike 1 is listed twice; keep one"),
         ("{kind: integer, bounds: [0, 5], spikes: [1.5], nullable: true}", "round it, or use kind: real"),

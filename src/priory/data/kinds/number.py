@@ -91,9 +91,10 @@ class Number(Binned):
             edges = range(int(low), int(end) + 1)
         edges = tuple(checked_number(name, edge, "an edge", whole=whole) for edge in edges)
         spikes = _checked_spikes(name, spikes, low, high, whole=whole)
-        ends = [_after(spike, whole=whole) for spike in spikes]
-        check_edges(name, edges, low, edges[-1] if edges[-1:] == tuple(ends[-1:]) else end)
-        places = tuple(sorted({*edges, *spikes, *ends}))
+        # A column built again from its edges ends after a spike at the upper bound.
+        is_after = spikes[-1:] == (high,) and edges[-1:] == (_after(high, whole=whole),)
+        check_edges(name, edges, low, edges[-1] if is_after else end)
+        places = tuple(sorted({*edges, *spikes, *(_after(spike, whole=whole) for spike in spikes)}))
         check_codes(name, len(places) - 1 + common["nullable"])
         if other is not None:
             other = checked_number(name, other, "other", whole=whole)
