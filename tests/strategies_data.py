@@ -73,7 +73,8 @@ def numbers(draw: st.DrawFn, name: str) -> Number:
     nulls = draw(st.lists(texts, max_size=2, unique=True))
     rest = draw(places_for_bad_cells(inside))
     spikes = draw(st.lists(inside | st.sampled_from([low, high]), max_size=3, unique_by=float))
-    return Number.of(name, whole=whole, low=low, high=high, edges=edges, spikes=spikes, nulls=nulls, **rest)
+    step = draw(st.none() | (st.integers(1, 50) if whole else st.sampled_from([0.01, 0.3, 5.0, 1e5])))
+    return Number.of(name, whole=whole, low=low, high=high, edges=edges, spikes=spikes, step=step, nulls=nulls, **rest)
 
 
 @st.composite

@@ -4,10 +4,10 @@ import itertools
 import math
 import sys
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, Unpack
+from typing import Any, ClassVar, Unpack, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,11 +50,12 @@ class Number(Binned):
         edges: where bins and spikes begin, and where the last one ends: `high`, or after it for whole numbers and
             where it is a spike.
         spikes: the numbers with a place to themselves, ascending.
+        step: values are rounded to multiples of it; None where they are not known to be.
         other: a number in the place where cells that are no numbers go.
     """
 
     WORDS: ClassVar[tuple[str, ...]] = ("integer", "real")
-    OPTIONS: ClassVar[tuple[str, ...]] = ("bounds", "bins", "spikes")
+    OPTIONS: ClassVar[tuple[str, ...]] = ("bounds", "bins", "spikes", "step")
     READING_TYPE: ClassVar[type[np.generic]] = np.float64
 
     name: str
@@ -65,7 +66,9 @@ class Number(Binned):
     high: float
     edges: tuple[float, ...]
     spikes: tuple[float, ...]
+    step: float | None
     other: float | None
+    slopes: tuple[float, ...] = field(default=(), compare=False, repr=False)
 
     @classmethod
     def of(
@@ -77,6 +80,7 @@ class Number(Binned):
         high: float,
         edges: Sequence[float] | None = None,
         spikes: Sequence[float] = (),
+        step: float | None = None,
         other: float | None = None,
         **missing: Unpack[Nulls],
     ) -> "Number":
@@ -99,7 +103,9 @@ class Number(Binned):
         if other is not None:
             other = checked_number(name, other, "other", whole=whole)
             check_other_inside(name, other, low, high)
-        return cls(whole=whole, low=low, high=high, edges=places, spikes=spikes, other=other, **common)
+        if step is not None and (step := checked_number(name, step, "step", whole=whole)) <= 0:
+            raise SchemaError(f"step must be above 0; got {step!r}", column=name)
+        return cls(whole=whole, low=low, high=high, edges=places, spikes=spikes, step=step, other=other, **common)
 
     @property
     def kind(self) -> str:
@@ -122,6 +128,7 @@ class Number(Binned):
                 high=high,
                 edges=edges,
                 spikes=() if spikes is None else options.scalars(spikes, "spikes", "a spike"),
+                step=options.values["step"].scalar("step", options.name) if "step" in options.values else None,
                 other=options.other,
                 **options.nulls(),
             )
@@ -129,7 +136,8 @@ class Number(Binned):
     def described(self) -> dict[str, Any]:
         """The bounds, the shortest words for the bins, and the spikes."""
         bounds = {"bounds": [self.low, self.high]}
-        return bounds | self._described_bins() | ({"spikes": list(self.spikes)} if self.spikes else {})
+        spikes = {"spikes": list(self.spikes)} if self.spikes else {}
+        return bounds | self._described_bins() | spikes | ({} if self.step is None else {"step": self.step})
 
     def _described_bins(self) -> dict[str, Any]:
         if self.whole and self.places == self.high - self.low + 1:
@@ -210,17 +218,82 @@ class Number(Binned):
     def sql_point(self, cell: Cell) -> str | None:
         return numbers.in_sql(cell)
 
-    def drawn(self, low: NDArray[Any], high: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
-        """One point in each [low, high); for reals that end at the upper bound, the bound too."""
+    @property
+    def _sloped_places(self) -> NDArray[np.intp]:
+        return np.flatnonzero(~np.isin(np.asarray(self.edges[:-1]), np.asarray(self.spikes)))
+
+    def _steps(self, places: NDArray[np.intp], points: NDArray[Any]) -> NDArray[Any]:
+        starts = np.asarray(self.edges)[places]
+        plain = points - starts if self.whole else points / self._unit - starts / self._unit
+        if self.step is None:
+            return plain
+        return np.where(self._on_grid[places], self._grid_index(points) - self._first_index[places], plain)
+
+    def _starts(self, places: NDArray[np.intp]) -> NDArray[Any]:
+        starts = np.asarray(self.edges)[places]
+        if self.step is None:
+            return starts
+        return np.where(self._on_grid[places], self._grid_point(self._first_index[places]), starts)
+
+    def _scales(self, places: NDArray[np.intp]) -> NDArray[Any]:
+        plain = np.full(len(places), 1 if self.whole else self._unit)
+        return plain if self.step is None else np.where(self._on_grid[places], self.step, plain)
+
+    def _units(self, places: NDArray[np.intp]) -> NDArray[np.float64]:
+        return np.asarray(self._on_grid[places] | self.whole, dtype=np.float64)
+
+    def _points(
+        self, places: NDArray[np.intp], steps: NDArray[np.float64], low: NDArray[Any], high: NDArray[Any]
+    ) -> NDArray[Any]:
+        if self.step is None:
+            points = self._starts(places)
+            # A sum of two, as a product can be infinite where the sum is not.
+            more = 0.0 if self._unit == 1 else steps
+            points = points + steps.astype(np.int64) if self.whole else points + steps + more
+        else:
+            on_grid = self._grid_point(self._first_index[places] + steps)
+            plain = self._starts(places) + steps * self._scales(places)
+            points = np.where(self._on_grid[places], on_grid, plain)
         if self.whole:
-            return super().drawn(low, high, rng)
-        share = rng.random(len(low))
-        # Not low + share·(high − low): the difference of two finite bounds can be infinite.
-        values = low * (1 - share) + high * share
+            return points.astype(np.int64)
         # Where the upper bound is a spike, the bin before it is open and the spike's place is just it.
-        is_end = (high == self.high) & (self.edges[-1] == self.high)
-        top = np.where(is_end, high, np.nextafter(high, -np.inf))
-        return np.asarray(np.clip(values, low, np.maximum(low, top)))
+        top = np.where((high == self.high) & self._is_closed, high, np.nextafter(high, -np.inf))
+        return np.asarray(np.clip(points, low, np.maximum(low, top)))
+
+    @property
+    def _unit(self) -> float:
+        """What reals are measured in: 1, or 2 where the difference of the bounds is infinite."""
+        return 2.0 if math.isinf(self.high - self.low) else 1.0
+
+    @property
+    def _is_closed(self) -> bool:
+        """Whether the last bin holds its end."""
+        return self.edges[-1] == self.high
+
+    @cached_property
+    def _first_index(self) -> NDArray[np.float64]:
+        """Which multiple of the step is the first in each place."""
+        return self._grid_index(np.asarray(self.edges[:-1]))
+
+    @cached_property
+    def _on_grid(self) -> Mask:
+        """Which places hold a multiple of the step."""
+        if self.step is None:
+            return np.zeros(self.places, dtype=bool)
+        return np.asarray(self._grid_index(np.asarray(self.edges[1:])) > self._first_index)
+
+    def _grid_point(self, index: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Multiples of the step, as the doubles that people write for them."""
+        step = cast(float, self.step)
+        parts = round(1 / step)
+        return index / parts if step < 1 and abs(parts * step - 1) < 1e-12 else index * step
+
+    def _grid_index(self, points: NDArray[Any]) -> NDArray[np.float64]:
+        """Which multiple of the step is the first at or after each point; the end of the last bin is inside it."""
+        index = np.ceil(points / cast(float, self.step) - 1e-9) + 0.0
+        found = self._grid_point(index)
+        is_inside = (points == self.high) & (found == points) & (not self.whole and self._is_closed)
+        return index + ((found < points) | is_inside)
 
     def values_at(self, points: NDArray[Any]) -> NDArray[Any]:
         return whole(points) if self.whole else points.astype(np.float64, copy=False)
