@@ -77,7 +77,8 @@ def decode_column(column: ModelledColumn, codes: NDArray[np.integer[Any]], rng: 
         raise DataError(f"codes must be 0 to {column.size - 1}", column=column.name)
     places, null = _places(column, codes)
     edges = np.asarray(column.edges)
-    points = column.drawn(places, (edges[places], edges[places + 1]), rng)
+    spans = edges[places], edges[places + 1]
+    points = column.located(places, spans, rng.random(len(places))) if column.is_binned else places
     return Cells(column.values_at(points), null, spelling=column.spelling)
 
 
@@ -119,7 +120,7 @@ def _put_in_order(
     for column, value, null, edge, place, ceiling in zip(chain, values, nulls, edges, places, ceilings, strict=True):
         low = np.maximum(edge[place], floor)
         can = np.flatnonzero(~null[rows] & _has_room(column, low, edge[place + 1], ceiling))
-        floor[can] = column.drawn(place[can], (low[can], ceiling[can]), rng)
+        floor[can] = column.located(place[can], (low[can], ceiling[can]), rng.random(len(can)))
         value[rows[can]] = floor[can]
         cells = columns[column.name]
         columns[column.name] = Cells(value.astype(cells.values.dtype), cells.null, spelling=cells.spelling)

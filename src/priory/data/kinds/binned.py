@@ -94,14 +94,9 @@ class Binned(ModelledColumn):
         variance -= inside.unit**2 * shape.variance(inside.slope * inside.unit)
         return np.sqrt(np.maximum(variance, 0.0)) * inside.steps * self._scales(places)
 
-    def located(self, places: NDArray[np.intp], spans: Spans, below: NDArray[np.float64]) -> NDArray[np.float64]:
+    def located(self, places: NDArray[np.intp], spans: Spans, below: NDArray[np.float64]) -> NDArray[Any]:
         inside = self._inside(places, *spans)
         part = inside.first + inside.width * shape.place_of(inside.slope * inside.width, below)
-        return self._starts(places) + part * inside.steps * self._scales(places)
-
-    def drawn(self, places: NDArray[np.intp], spans: Spans, rng: np.random.Generator) -> NDArray[Any]:
-        inside = self._inside(places, *spans)
-        part = inside.first + inside.width * shape.place_of(inside.slope * inside.width, rng.random(len(places)))
         steps = part * inside.steps
         # Rounding must not lead out of the span.
         first, last = np.rint(inside.first * inside.steps), np.rint(inside.last * inside.steps) - 1

@@ -173,8 +173,11 @@ class ModelledColumn(ABC):
         return self
 
     @abstractmethod
-    def drawn(self, places: NDArray[np.intp], spans: Spans, rng: np.random.Generator) -> NDArray[Any]:
-        """One point in each of the spans [low, high), which lie in these places."""
+    def located(self, places: NDArray[np.intp], spans: Spans, below: NDArray[np.float64]) -> NDArray[Any]:
+        """The point of each of these places that a share `below` of its values in the span [low, high) lies before.
+
+        With shares drawn at random, one value of each place at random.
+        """
 
     @abstractmethod
     def values_at(self, points: NDArray[Any]) -> NDArray[Any]:
@@ -235,10 +238,6 @@ class ModelledColumn(ABC):
     def spreads(self, first: NDArray[Any], last: NDArray[Any]) -> NDArray[np.float64]:
         """For each place, the standard deviation of the same values: how far off a mean is if all are one of them."""
         return np.zeros(self.places)
-
-    def located(self, places: NDArray[np.intp], spans: Spans, below: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The point of each of these places that a share `below` of its values in [low, high) lies before."""
-        return np.asarray(places, dtype=np.float64)
 
     @property
     def order(self) -> Hashable:
@@ -317,7 +316,7 @@ class Listed(ModelledColumn):
     def outside(self, points: NDArray[Any]) -> Mask:
         return np.zeros(len(points), dtype=bool)
 
-    def drawn(self, places: NDArray[np.intp], spans: Spans, rng: np.random.Generator) -> NDArray[Any]:
+    def located(self, places: NDArray[np.intp], spans: Spans, below: NDArray[np.float64]) -> NDArray[Any]:
         return places
 
     def shares(self, first: NDArray[Any], last: NDArray[Any]) -> NDArray[np.float64]:
