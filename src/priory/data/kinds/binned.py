@@ -71,9 +71,11 @@ class Binned(ModelledColumn):
         if not self.is_coarse or len(places) < 2:
             return self
         found = np.zeros(self.places)
-        widths = self._steps(places, self._ends(places)) * self._scales(places)
-        edges = np.append(0.0, np.cumsum(widths, dtype=np.float64))
-        found[places] = shape.slopes(edges, np.asarray(totals, dtype=np.float64)[places])
+        with np.errstate(over="ignore"):
+            widths = self._steps(places, self._ends(places)) * self._scales(places)
+        if not np.isfinite(widths).all():
+            return self
+        found[places] = shape.slopes(widths.astype(np.float64), np.asarray(totals, dtype=np.float64)[places])
         return replace(self, slopes=tuple(found.tolist()))  # type: ignore[type-var]  # every kind is a dataclass
 
     def shares(self, first: NDArray[Any], last: NDArray[Any]) -> NDArray[np.float64]:

@@ -5,7 +5,6 @@ import math
 import sys
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar, Unpack, cast
 
@@ -16,7 +15,6 @@ from priory.data.cells import Reading
 from priory.data.kinds import bins, numbers
 from priory.data.kinds.binned import Binned, whole
 from priory.data.kinds.declared import (
-    MOST_WHOLE,
     Nulls,
     check_codes,
     check_edges,
@@ -29,11 +27,6 @@ from priory.data.kinds.kind import Mask, PublicValue, Span
 from priory.data.kinds.options import ColumnOptions
 from priory.data.sql import Cell
 from priory.errors import SchemaError
-
-# Drafts: up to this many integers get a bin each; more, and reals, about this many bins.
-MOST_SINGLE = 100
-USUAL_BINS = 20
-LARGEST = Fraction(sys.float_info.max)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,14 +150,12 @@ class Number(Binned):
 
     @classmethod
     def draft(cls, name: str, values: NDArray[Any], *, nullable: bool) -> "Number | None":
-        """Integers with a bin each if they are few, else bins of equal width between round bounds."""
+        """Spikes and bins as `drafting` chooses them."""
         if values.dtype.kind not in "iuf":
             return None
-        if (np.floor(values) == values).all() and (np.abs(values.astype(float)) <= MOST_WHOLE).all():
-            low, high, edges = _draft_whole(int(values.min()), int(values.max()))
-            return cls.of(name, whole=True, low=low, high=high, edges=edges, nullable=True)
-        reals = _draft_real(float(values.min()), float(values.max()))
-        return cls.of(name, whole=False, low=reals[0], high=reals[-1], edges=reals, nullable=True)
+        from priory.data.kinds.drafting import draft_bins
+
+        return cls.of(name, **vars(draft_bins(values)), nullable=True)
 
     def point_text(self, point: float) -> str:
         return numbers.short_text(point)
@@ -350,33 +341,3 @@ def _checked_spikes(name: str, spikes: Sequence[float], low: float, high: float,
         if spike == sys.float_info.max:
             raise SchemaError("the largest number there is cannot be a spike; leave it out", column=name)
     return tuple(checked)
-
-
-def _draft_whole(low: int, high: int) -> tuple[int, int, list[int] | None]:
-    """Bounds, and edges where integers do not get a bin each."""
-    if high - low < MOST_SINGLE:
-        return low, high, None
-    step = max(int(_round_step(low, high)), 1)
-    last = min((high // step + 1) * step, MOST_WHOLE + 1)
-    # Round bounds may lie beyond what a double holds exactly.
-    edges = [*dict.fromkeys(max(edge, -MOST_WHOLE) for edge in range(low // step * step, last, step)), last]
-    return edges[0], last - 1, edges
-
-
-def _draft_real(low: float, high: float) -> list[float]:
-    step = _round_step(low, high)
-    first = math.floor(Fraction(low) / step)
-    last = max(math.ceil(Fraction(high) / step), first + 1)
-    # Beyond the largest float there is no round bound.
-    rounded = (float(min(max(step * i, -LARGEST), LARGEST)) for i in range(first - 1, last + 1))
-    edges = list(dict.fromkeys(rounded))
-    return edges[1:] if len(edges) > 2 and edges[1] <= low else edges
-
-
-def _round_step(low: float, high: float) -> Fraction:
-    """The smallest of 1, 2, 5, 10, … (or 0.1, 0.2, …) that makes no more than the usual number of bins."""
-    width = (Fraction(high) - Fraction(low)) / USUAL_BINS or Fraction(1, USUAL_BINS)
-    # Wide enough for neighbouring edges to be different floats.
-    width = max(width, 4 * Fraction(math.ulp(max(abs(low), abs(high)))))
-    power = Fraction(10) ** math.floor(math.log10(width))
-    return next(power * digit for digit in (1, 2, 5, 10, 20) if power * digit >= width)

@@ -20,13 +20,12 @@ _PSEUDO_ROWS = 0.5
 _FLAT = 1e-4
 
 
-def slopes(edges: Floats, totals: Floats) -> Floats:
-    """The slope of each of some adjoining bins, from how many rows each of them holds.
+def slopes(widths: Floats, totals: Floats) -> Floats:
+    """The slope of each of some adjoining bins, from their widths and how many rows each of them holds.
 
     The density at an edge is interpolated, in logarithms, between those of the two bins that meet there. The first and
     the last bin, which may be wide and nearly empty, continue the density of their only neighbour.
     """
-    widths = np.diff(edges)
     if len(widths) < 2:
         return np.zeros(len(widths))
     heights = np.log(np.maximum(totals, 0.0) + _PSEUDO_ROWS) - np.log(widths)
@@ -53,8 +52,10 @@ def share(slope: Floats, part: Floats) -> Floats:
 def place_of(slope: Floats, below: Floats) -> Floats:
     """The part of a bin's width that a share of its rows lies before: the inverse of `share`."""
     flat = np.abs(slope) < _FLAT
-    steep = np.where(flat, 1.0, slope)
-    return np.where(flat, below * (1 + slope * (1 - below) / 2), np.log1p(below * np.expm1(steep)) / steep)
+    # A falling bin is a rising one from the other end, where no digits are lost.
+    steep, rows = np.where(flat, 1.0, np.abs(slope)), np.where(slope < 0, 1 - below, below)
+    part = np.log1p(rows * np.expm1(steep)) / steep
+    return np.where(flat, below * (1 + slope * (1 - below) / 2), np.where(slope < 0, 1 - part, part))
 
 
 def mean(slope: Floats) -> Floats:
