@@ -30,7 +30,7 @@ _SPIKE_SHARE, _SPIKE_ROWS, _SPIKE_RATIO, _NEARBY = 0.005, 5, 5.0, 10
 _MOST_SPIKES = 12
 # Fewer bins are taken if they are worse by no more than this, as pairs of columns gain from it; a bin for each integer
 # if it is worse by no more than the second, or good enough anyway.
-_FEWER, _SINGLE, _GOOD = 1.1, 1.5, 0.02
+_FEWER, _SINGLE, _GOOD = 1.25, 1.5, 0.02
 _MOST_VALUES = 3000
 # Beyond this range, squares are more than doubles hold: such columns get one bin.
 _WIDEST = 1e150
@@ -169,8 +169,7 @@ class _Sample:
         mean, median = self.values @ self.shares, self._quantile(0.5)
         scale = np.abs(self.values - median) @ self.shares or 1.0
         shifted = held @ middles - mean
-        # Bins hide about half as much of usual values as they could.
-        hidden = math.hypot(shifted, float(np.sqrt(((held * spreads) ** 2).sum())) / 2)
+        hidden = math.hypot(shifted, float(np.sqrt(((held * spreads) ** 2).sum())))
         noise = NOISE / ROWS * float(np.sqrt(((middles - mean) ** 2).sum()))
         return math.hypot(hidden, noise) / scale
 
@@ -184,7 +183,7 @@ class _Sample:
         value = float(column.located(np.array([place]), span, np.clip(part, 0, 1))[0])
         before, through = (self._below[np.searchsorted(self.values, value, side=side)] for side in ("left", "right"))
         missed = max(before - at, at - through, 0.0)
-        hidden = 0.0 if column.singles[place] else held / 12**0.5 / 2
+        hidden = 0.0 if column.singles[place] else held / 12**0.5
         noise = NOISE / ROWS * math.sqrt((1 - at) ** 2 * (place + 1) + at**2 * (column.places - place - 1))
         return 3 * math.hypot(missed, hidden, noise)
 
