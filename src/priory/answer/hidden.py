@@ -24,7 +24,7 @@ def hidden_sums(cells: Sequence[Drawn], spreads: Sequence[Array]) -> Array:
     prices that are round. Bins are taken to be independent.
     """
     pairs = zip(cells, spreads, strict=True)
-    return np.sqrt(np.asarray(sum(added((found.estimate * spread) ** 2) for found, spread in pairs)))
+    return np.asarray(np.sqrt(sum(added((found.estimate * spread) ** 2) for found, spread in pairs)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -65,14 +65,15 @@ class Drafted:
 def draft_bins(values: NDArray[np.floating] | NDArray[np.integer]) -> Drafted:
     """The bins, spikes and step that suit the values of a public table, all of them finite; at least one."""
     whole = bool((np.floor(values) == values).all() and (np.abs(values.astype(float)) <= MOST_WHOLE).all())
+    rows: NDArray[np.integer]
     distinct, rows = np.unique(values.astype(np.float64) + 0.0, return_counts=True)
     spikes = _spikes(distinct, rows)
     body = ~np.isin(distinct, spikes)
     step = _step(distinct[body], whole=whole)
     low, high = float(distinct[0]), float(distinct[-1])
     if not high - low < _WIDEST:
-        edges = (max(2 * low, -sys.float_info.max), min(2 * high, sys.float_info.max))
-        return Drafted(whole, edges[0], edges[-1], edges)
+        ends = max(2 * low, -sys.float_info.max), min(2 * high, sys.float_info.max)
+        return Drafted(whole, *ends, ends)
     single = Drafted(whole, low, high, None, tuple(spikes.tolist()), step)
     can_single = whole and high - low < MOST_SINGLE
     if can_single and len(distinct) <= COUNTS[0]:
@@ -158,7 +159,7 @@ class _Sample:
             nullable=True,
         )
         places = column.places_of(self.values)
-        held = np.bincount(places, self.shares, column.places)
+        held: Floats = np.bincount(places, self.shares, column.places).astype(np.float64)
         column = column.shaped(held * ROWS)
         first, last = np.asarray(column.edges[:-1]), np.asarray(column.edges[1:])
         mean_error = self._mean_error(held, column.middles(first, last), column.spreads(first, last))
@@ -167,16 +168,15 @@ class _Sample:
 
     def _mean_error(self, held: Floats, middles: Floats, spreads: Floats) -> float:
         mean, median = self.values @ self.shares, self._quantile(0.5)
-        scale = np.abs(self.values - median) @ self.shares or 1.0
-        shifted = held @ middles - mean
+        scale = float(np.abs(self.values - median) @ self.shares) or 1.0
+        shifted = float(held @ middles - mean)
         hidden = math.hypot(shifted, float(np.sqrt(((held * spreads) ** 2).sum())))
         noise = NOISE / ROWS * float(np.sqrt(((middles - mean) ** 2).sum()))
         return math.hypot(hidden, noise) / scale
 
     def _rank_error(self, column: Number, below: Floats, at: float) -> float:
         """How far a quantile would be off; a hundredth of the rows counts for about three of the value."""
-        place = int(min(np.searchsorted(below, at, side="left"), column.places) - 1)
-        place = max(place, 0)
+        place = max(min(int(np.searchsorted(below, at)), column.places) - 1, 0)
         held = below[place + 1] - below[place]
         part = np.array([(at - below[place]) / held if held > 0 else 0.5])
         span = np.array([column.edges[place]]), np.array([column.edges[place + 1]])
@@ -188,7 +188,7 @@ class _Sample:
         return 3 * math.hypot(missed, hidden, noise)
 
     def _quantile(self, at: float) -> float:
-        return float(self.values[min(np.searchsorted(self._below[1:], at), len(self.values) - 1)])
+        return float(self.values[min(int(np.searchsorted(self._below[1:], at)), len(self.values) - 1)])
 
     @cached_property
     def _below(self) -> Floats:
@@ -205,7 +205,7 @@ def _candidates(sample: _Sample, values: Floats, rows: NDArray[np.integer]) -> I
     shares = rows.cumsum() / rows.sum()
 
     def at(part: float) -> float:
-        return float(values[min(np.searchsorted(shares, part), len(values) - 1)])
+        return float(values[min(int(np.searchsorted(shares, part)), len(values) - 1)])
 
     for count in COUNTS:
         step = _round_step(first, last, count)
