@@ -38,7 +38,7 @@ def test_drafts_have_few_codes_and_keep_the_mean(name: str) -> None:
     column = drafted(COLUMNS[name])
     assert 8 <= column.places <= 50
     assert not column.outside(COLUMNS[name]).any()
-    assert error_of_mean(column, COLUMNS[name]) < 0.02
+    assert error_of_mean(column, COLUMNS[name]) < 0.03
 
 
 def test_values_that_stand_out_become_spikes_and_others_do_not() -> None:

@@ -84,20 +84,22 @@ def widened(found: Interval, hidden: Array, level: float) -> Interval:
     )
 
 
-def stretched(found: Interval, low_spans: tuple[Array, Array], high_spans: tuple[Array, Array]) -> Interval:
+def stretched(found: Interval, least: Array, most: Array) -> Interval:
     """The interval of a quantile with what is hidden by the bins that its ends lie in.
 
-    Values may lie anywhere in a bin: an end moves by up to the bin's width, in quadrature with how far it is from the
-    estimate, and never out of its bin.
+    Values may lie anywhere in a bin: an end moves towards the end of its bin, in quadrature with how far it is from the
+    estimate; all the way where noise moves it not at all.
 
     Args:
         found: the interval.
-        low_spans: the smallest and the largest value of the bin in which each lower end lies.
-        high_spans: the same for upper ends.
+        least: the smallest value of the bin in which each lower end lies.
+        most: the largest value of the bin in which each upper end lies.
     """
-    low = found.estimate - np.hypot(found.estimate - found.low, low_spans[1] - low_spans[0])
-    high = found.estimate + np.hypot(found.high - found.estimate, high_spans[1] - high_spans[0])
-    return replace(found, low=np.maximum(low, low_spans[0]), high=np.minimum(high, high_spans[1]))
+    return replace(
+        found,
+        low=found.estimate - np.hypot(found.estimate - found.low, found.low - least),
+        high=found.estimate + np.hypot(found.high - found.estimate, most - found.high),
+    )
 
 
 def hidden_notes(column: ModelledColumn, before: Interval, after: Interval) -> tuple[str, ...]:

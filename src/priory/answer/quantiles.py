@@ -44,7 +44,8 @@ def quantile(basis: Basis, name: str, at: float = 0.5, by: Names = (), where: Gi
     source: Source = "inferred" if is_cut and curve.source == "measured" else curve.source
     value, least, most = (_values(column, spans, each) for each in (estimate, low, high))
     found = Interval(value, np.minimum(least, value), np.maximum(most, value), source)
-    wider = stretched(found, _ends(column, spans, low), _ends(column, spans, high))
+    first = _values(column, spans, [(place, 0.0) for place, _ in low])
+    wider = stretched(found, first, _values(column, spans, [(place, 1.0) for place, _ in high]))
     notes += hidden_notes(column, found, wider)
     return assembled(grid.cells(), wider, notes=notes, as_cells=column.cells_at)
 
@@ -95,9 +96,3 @@ def _values(column: ModelledColumn, spans: Spans, crossings: Sequence[tuple[int,
     below = np.array([share for _, share in crossings])
     found = column.located(places, (spans[0][places], spans[1][places]), np.nan_to_num(below))
     return np.where(np.isnan(below), np.nan, found)
-
-
-def _ends(column: ModelledColumn, spans: Spans, crossings: Sequence[tuple[int, float]]) -> tuple[Array, Array]:
-    """The smallest and the largest value of the place of each crossing."""
-    first, last = ([(place, end) for place, _ in crossings] for end in (0.0, 1.0))
-    return _values(column, spans, first), _values(column, spans, last)

@@ -22,17 +22,17 @@ Floats = NDArray[np.float64]
 # Up to this many integers may get a bin each; otherwise a column gets about 8 to 34 bins.
 MOST_SINGLE = 100
 COUNTS = (8, 12, 16, 20, 26, 34)
-# The table that is forecast: its rows and the standard deviation of the noise of a count, as at ε = 1 with few columns.
-# With a tenth of the noise drafts have about a third more bins, with ten times of it about a third less.
-ROWS, NOISE = 20_000.0, 20.0
+# The table that is forecast: its rows, and the standard deviation of the noise of a count, as at ε = 1 with six columns.
+# Of four skewed columns, half the noise gives drafts a tenth more bins, and twice the noise a tenth less.
+ROWS, NOISE = 20_000.0, 14.0
 # A spike has at least this share of the rows and this many of them, and this many times those of a usual value nearby.
 _SPIKE_SHARE, _SPIKE_ROWS, _SPIKE_RATIO, _NEARBY = 0.005, 5, 5.0, 10
 _MOST_SPIKES = 12
-# Fewer bins are taken if they are worse by no more than this, as pairs of columns gain from it; a bin for each integer
-# if it is worse by no more than the second, or good enough anyway.
-_FEWER, _SINGLE, _GOOD = 1.25, 1.5, 0.02
+# How much worse than the best a draft may be: if it has fewer bins, from which pairs of columns gain; if its bins have
+# one width, which is the easiest to read; if every integer has a bin. The last is good enough in any case below `_GOOD`.
+_FEWER, _EQUAL, _SINGLE, _GOOD = 1.25, 2.0, 1.5, 0.02
 _MOST_VALUES = 3000
-# Beyond this range, squares are more than doubles hold: such columns get one bin.
+# Squares of larger numbers are more than doubles hold: such columns get one bin.
 _WIDEST = 1e150
 _AT = (0.1, 0.25, 0.5, 0.75, 0.9)
 _TAIL = (0.001, 0.005, 0.02, 0.05)
@@ -71,8 +71,8 @@ def draft_bins(values: NDArray[np.floating] | NDArray[np.integer]) -> Drafted:
     body = ~np.isin(distinct, spikes)
     step = _step(distinct[body], whole=whole)
     low, high = float(distinct[0]), float(distinct[-1])
-    if not high - low < _WIDEST:
-        ends = max(2 * low, -sys.float_info.max), min(2 * high, sys.float_info.max)
+    if max(-low, high) > _WIDEST:
+        ends = max(low - abs(low), -sys.float_info.max), min(high + abs(high), sys.float_info.max)
         return Drafted(whole, *ends, ends)
     single = Drafted(whole, low, high, None, tuple(spikes.tolist()), step)
     can_single = whole and high - low < MOST_SINGLE
@@ -83,11 +83,18 @@ def draft_bins(values: NDArray[np.floating] | NDArray[np.integer]) -> Drafted:
     sample = _Sample(distinct, rows / rows.sum(), whole=whole, spikes=single.spikes, step=step)
     found = [(sample.error(edges), edges) for edges in _candidates(sample, distinct[body], rows[body])]
     best = min(error for error, _ in found)
-    edges = min((edges for error, edges in found if error <= _FEWER * best), key=len)
+    good = [edges for error, edges in found if error <= (_EQUAL if _are_equal(edges) else _FEWER) * best]
+    edges = min(good, key=lambda edges: (not _are_equal(edges), len(edges)))
     if can_single and sample.error(tuple(np.arange(low, high + 2))) <= max(_SINGLE * best, _GOOD):
         return Drafted(whole, low, high, None)
     kept = tuple(int(edge) for edge in edges) if whole else edges
     return Drafted(whole, kept[0], kept[-1] - whole, kept, single.spikes, step)
+
+
+def _are_equal(edges: Sequence[float]) -> bool:
+    """Whether all bins but the outer ones, which end at the bounds, have about the same width."""
+    widths = np.diff(edges[1:-1])
+    return len(widths) > 0 and bool(widths.max() < 1.01 * widths.min())
 
 
 def _spikes(distinct: Floats, rows: NDArray[np.integer]) -> Floats:
@@ -228,10 +235,12 @@ def _ended(sample: _Sample, inner: Iterable[float]) -> tuple[float, ...]:
     """Edges from round bounds, with the inner ones between them; a bound that is a spike stays as it is."""
     low, high = float(sample.values[0]), float(sample.values[-1])
     edges = sorted({round(edge) if sample.whole else edge for edge in inner})
+    # Whole numbers end before the edge, which is the round one.
+    after = high + sample.whole
     start = low if low in sample.spikes else _round_out(low, high, up=False)
-    end = high if high in sample.spikes else _round_out(high, low, up=True)
+    end = after if high in sample.spikes else _round_out(after, low, up=True)
     if sample.whole:
-        start, end = max(math.floor(start), -MOST_WHOLE), min(math.ceil(end), MOST_WHOLE) + 1
+        start, end = max(math.floor(start), -MOST_WHOLE), min(math.ceil(end), MOST_WHOLE + 1)
     if start == end:
         end = start + float(_power_of_ten(abs(start) / 10))
     kept = (edge for edge in edges if start < edge < end)
