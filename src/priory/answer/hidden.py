@@ -9,8 +9,8 @@ from priory.answer.basis import Drawn
 from priory.answer.intervals import Interval, noise_left, normal_quantile
 from priory.answer.ratios import added
 from priory.data.kinds import ModelledColumn
-from priory.factor import Array, Factor
 from priory.privacy.measurement import Measurement
+from priory.queries.factor import Array, Factor
 from priory.queries.query import Query
 
 # An answer whose interval gets so many times wider says so in a note.
@@ -29,14 +29,9 @@ def hidden_sums(cells: Sequence[Drawn], spreads: Sequence[Array]) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Noisy:
-    """Answers added up from measurements alone: unbiased, and as noisy as they are.
+    """Answers added up from measurements alone: unbiased, and as noisy as they are."""
 
-    Attributes:
-        values: the answers; NaN where no measured marginal has all attributes of the query.
-        stddev: of their noise.
-    """
-
-    values: Array
+    values: Array  # NaN where no measured marginal has all attributes of the query
     stddev: Array
 
     @classmethod
@@ -90,10 +85,7 @@ def stretched(found: Interval, least: Array, most: Array) -> Interval:
     Values may lie anywhere in a bin: an end moves towards the end of its bin, in quadrature with how far it is from the
     estimate; all the way where noise moves it not at all.
 
-    Args:
-        found: the interval.
-        least: the smallest value of the bin in which each lower end lies.
-        most: the largest value of the bin in which each upper end lies.
+    `least` is the smallest value of the bin in which a lower end lies, `most` the largest of that of an upper end.
     """
     return replace(
         found,

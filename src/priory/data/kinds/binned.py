@@ -145,21 +145,13 @@ class Binned(ModelledColumn):
 
 @dataclass(frozen=True, eq=False)
 class _Inside:
-    """Spans inside bins, in parts of their width.
-
-    Attributes:
-        slope: of each bin.
-        first: where the span begins.
-        last: where it ends.
-        unit: a step of the column's grid; 0 where there is none.
-        steps: how many steps the bin has.
-    """
+    """Spans inside bins, in parts of their width."""
 
     slope: NDArray[np.float64]
     first: NDArray[np.float64]
     last: NDArray[np.float64]
-    unit: NDArray[np.float64]
-    steps: NDArray[np.float64]
+    unit: NDArray[np.float64]  # a step of the column's grid; 0 where there is none
+    steps: NDArray[np.float64]  # how many steps the bin has
 
     @property
     def width(self) -> NDArray[np.float64]:

@@ -22,14 +22,15 @@ Floats = NDArray[np.float64]
 # Up to this many integers may get a bin each; otherwise a column gets about 8 to 34 bins.
 MOST_SINGLE = 100
 COUNTS = (8, 12, 16, 20, 26, 34)
-# The table that is forecast: its rows, and the standard deviation of the noise of a count, as at ε = 1 with six columns.
-# Of four skewed columns, half the noise gives drafts a tenth more bins, and twice the noise a tenth less.
+# The table that is forecast: its rows and the standard deviation of the noise of a count, as at ε = 1 with six columns.
+# Of four skewed columns, half the noise gives drafts a quarter more bins, and twice the noise a tenth less.
 ROWS, NOISE = 20_000.0, 14.0
 # A spike has at least this share of the rows and this many of them, and this many times those of a usual value nearby.
 _SPIKE_SHARE, _SPIKE_ROWS, _SPIKE_RATIO, _NEARBY = 0.005, 5, 5.0, 10
 _MOST_SPIKES = 12
 # How much worse than the best a draft may be: if it has fewer bins, from which pairs of columns gain; if its bins have
-# one width, which is the easiest to read; if every integer has a bin. The last is good enough in any case below `_GOOD`.
+# one width, which is the easiest to read; if every integer has a bin. An error below the last number is always allowed
+# to bins of single integers.
 _FEWER, _EQUAL, _SINGLE, _GOOD = 1.25, 2.0, 1.5, 0.02
 _MOST_VALUES = 3000
 # Squares of larger numbers are more than doubles hold: such columns get one bin.
@@ -43,21 +44,12 @@ _STEPS = (1000, 500, 100, 50, 20, 10, 5, 2)
 
 @dataclass(frozen=True)
 class Drafted:
-    """Bins and spikes that suit some values.
-
-    Attributes:
-        whole: whether the values are whole numbers.
-        low: the lower bound.
-        high: the upper bound.
-        edges: of the bins; None for one bin for each integer.
-        spikes: values with a place to themselves.
-        step: what values are rounded to, if they are.
-    """
+    """Bins and spikes that suit some values: what `Number.of` takes."""
 
     whole: bool
     low: float
     high: float
-    edges: tuple[float, ...] | None
+    edges: tuple[float, ...] | None  # None is one bin for each integer
     spikes: tuple[float, ...] = ()
     step: float | None = None
 
@@ -137,18 +129,10 @@ def _step(values: Floats, *, whole: bool) -> float | None:
 
 @dataclass(frozen=True, eq=False)
 class _Sample:
-    """The values of a public column, and what bins would make of them.
+    """The values of a public column, and what bins would make of them."""
 
-    Attributes:
-        values: the different ones, ascending.
-        shares: of the rows that have each.
-        whole: whether they are whole numbers.
-        spikes: those with a place to themselves.
-        step: what they are rounded to.
-    """
-
-    values: Floats
-    shares: Floats
+    values: Floats  # the different ones, ascending
+    shares: Floats  # of the rows that have each
     whole: bool
     spikes: tuple[float, ...]
     step: float | None
