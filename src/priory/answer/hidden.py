@@ -7,7 +7,7 @@ import numpy as np
 
 from priory.answer.basis import Drawn
 from priory.answer.intervals import Interval, noise_left, normal_quantile
-from priory.answer.ratios import added
+from priory.answer.ratios import Gather, added
 from priory.data.kinds import ModelledColumn
 from priory.privacy.measurement import Measurement
 from priory.queries.factor import Array, Factor
@@ -48,11 +48,11 @@ class Noisy:
         return cls(values, np.divide(1.0, np.sqrt(weights), out=np.full(query.shape, np.nan), where=known))
 
 
-def measured_sums(cells: Sequence[Noisy], weights: Sequence[Array]) -> Noisy:
-    """Sums of cells times weights."""
+def measured_sums(cells: Sequence[Noisy], weights: Sequence[Array], gather: Gather = added) -> Noisy:
+    """Sums of cells times weights: of all of them, or as `gather` adds them up."""
     pairs = list(zip(cells, weights, strict=True))
-    variance = sum(added((each.stddev * weight) ** 2) for each, weight in pairs)
-    return Noisy(np.asarray(sum(added(each.values * weight) for each, weight in pairs)), np.sqrt(np.asarray(variance)))
+    variance = sum(gather((each.stddev * weight) ** 2) for each, weight in pairs)
+    return Noisy(np.asarray(sum(gather(each.values * weight) for each, weight in pairs)), np.sqrt(np.asarray(variance)))
 
 
 def joined(found: Interval, measured: Noisy, level: float) -> Interval:
@@ -79,19 +79,18 @@ def widened(found: Interval, hidden: Array, level: float) -> Interval:
     )
 
 
-def stretched(found: Interval, least: Array, most: Array) -> Interval:
+def stretched(found: Interval, low_bins: tuple[Array, Array], high_bins: tuple[Array, Array]) -> Interval:
     """The interval of a quantile with what is hidden by the bins that its ends lie in.
 
-    Values may lie anywhere in a bin: an end moves towards the end of its bin, in quadrature with how far it is from the
-    estimate; all the way where noise moves it not at all.
+    Values may lie anywhere in a bin. An end in the bin of the estimate moves to the end of that bin; one that noise has
+    moved to another bin moves towards the end of that, in quadrature with how far noise has moved it.
 
-    `least` is the smallest value of the bin in which a lower end lies, `most` the largest of that of an upper end.
+    `low_bins` are the smallest and the largest values of the bins in which lower ends lie, `high_bins` of upper ends.
     """
-    return replace(
-        found,
-        low=found.estimate - np.hypot(found.estimate - found.low, found.low - least),
-        high=found.estimate + np.hypot(found.high - found.estimate, most - found.high),
-    )
+    low = found.estimate - np.hypot(found.estimate - found.low, found.low - low_bins[0])
+    high = found.estimate + np.hypot(found.high - found.estimate, high_bins[1] - found.high)
+    low = np.where(found.estimate <= low_bins[1], low_bins[0], low)
+    return replace(found, low=low, high=np.where(found.estimate >= high_bins[0], high_bins[1], high))
 
 
 def hidden_notes(column: ModelledColumn, before: Interval, after: Interval) -> tuple[str, ...]:
