@@ -64,6 +64,19 @@ def test_with_a_spike_zeros_are_zeros_and_nothing_is_said_of_bins() -> None:
     assert np.mean(np.equal(rows, 0)) == pytest.approx(np.mean(visits() == 0), abs=0.01)
 
 
+def test_the_distribution_of_a_real_column_has_its_spikes() -> None:
+    real = Schema.parse(
+        "priory: 1\nname: x\ncolumns:\n  a: {kind: real, bounds: [0, 9], bins: 2, spikes: [0, 9], nullable: true}\n"
+    )
+    values = np.repeat([0.0, 2.0, 7.0, 9.0], 100)
+    release = fit({"a": values}, real, rho=1000, mechanism="independent", randomness=Replay(seed=0))
+    table = release.cdf("a").to_dict()
+    assert table["a"] == [0, 4.5, 9, 9]
+    np.testing.assert_allclose(table["estimate"], [0.25, 0.5, 0.75, 1], atol=0.01)
+    assert release.share("a").to_dict()["a"] == ["0", "(0, 4.5)", "[4.5, 9)", "9", None]
+    assert release.count("a = 9").to_dict()["estimate"][0] == pytest.approx(100, abs=1)
+
+
 def test_a_bin_for_each_integer_hides_nothing() -> None:
     small = Schema.parse("priory: 1\nname: x\ncolumns:\n  a: {kind: integer, bounds: [0, 5], nullable: true}\n")
     values = np.random.default_rng(0).integers(0, 6, ROWS)

@@ -109,7 +109,9 @@ def cdf(basis: Basis, name: str, by: Names = (), where: Given = None) -> Table:
     weights = [Weights.alike(s.weights(column)) for s in selections(grid, name, PRESENT)]
     places = column.places
     found = ratios(grid.drawn(name), weights, lambda cells: below(cells, places)).interval(basis.level)
-    ends = column.values_at(np.asarray(column.edges[1:]) - column.is_whole)
+    first, last = np.asarray(column.edges[:-1]), np.asarray(column.edges[1:])
+    # The place of a real spike ends just after it.
+    ends = column.values_at(np.where(np.nextafter(first, np.inf) == last, first, last - column.is_whole))
     cells = {**grid.cells(places), name: Cells(np.tile(ends, grid.size))}
     return _table(grid, cells, found, least=0.0, most=1.0)
 
