@@ -90,7 +90,9 @@ def _are_equal(edges: Sequence[float]) -> bool:
 
 
 def _spikes(distinct: Floats, rows: NDArray[np.integer]) -> Floats:
-    """The values that have far more rows than those around them; the heaviest ones if there are many."""
+    """The values that have far more rows than those around them; all where there are few and each has many rows."""
+    if len(distinct) <= _MOST_SPIKES and rows.min() >= _SPIKE_ROWS:
+        return distinct
     if len(distinct) < 3:
         return distinct[:0]
     heavy = rows >= max(_SPIKE_ROWS, _SPIKE_SHARE * rows.sum())
