@@ -7,12 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from priory.answer.hidden import stretched, widened
+from priory.answer.hidden import Noisy, joined, stretched, widened
 from priory.answer.intervals import Interval
 from priory.app.fit import fit
 from priory.data.schema import Schema
 from priory.data.table import Table
+from priory.privacy.measurement import Measurement
 from priory.privacy.randomness import Replay
+from priory.queries.domain import Domain
+from priory.queries.query import Query
 from priory.release import Release
 
 ROWS = 5000
@@ -126,3 +129,24 @@ def test_intervals_of_skewed_columns_hold_the_truth_about_as_often_as_they_say()
             low, _, high = ends(table)
             held[name] += low <= true <= high
     assert min(held.values()) >= 25, held
+
+
+@given(st.tuples(numbers, numbers, numbers).map(sorted), numbers, st.floats(0, 10))
+def test_a_joined_interval_holds_both(ends: list[float], measured: float, stddev: float) -> None:
+    low, estimate, high = map(np.array, ends)
+    found = joined(Interval(estimate, low, high, "measured"), Noisy(np.array(measured), np.array(stddev)), 0.9)
+    assert found.low <= min(low, measured - 1.6 * stddev)
+    assert found.high >= max(high, measured + 1.6 * stddev)
+    unknown = joined(Interval(estimate, low, high, "measured"), Noisy(np.array(np.nan), np.array(np.nan)), 0.9)
+    assert (unknown.low, unknown.high) == (low, high)
+
+
+def test_measured_answers_are_the_best_mean_of_the_measurements() -> None:
+    domain = Domain.of({"a": 2, "b": 3})
+    pair = Measurement.of(Query.marginal(domain, ("a", "b")), np.arange(6.0).reshape(2, 3), 1.0)
+    single = Measurement.of(Query.marginal(domain, ("a",)), np.array([6.0, 9.0]), 1.0)
+    found = Noisy.of(Query.marginal(domain, ("a",)), [pair, single])
+    # Of a pair, three counts of variance 1 are added up: a quarter of the weight.
+    np.testing.assert_allclose(found.values, [(3 + 3 * 6) / 4, (12 + 3 * 9) / 4])
+    np.testing.assert_allclose(found.stddev, np.sqrt([3 / 4, 3 / 4]))
+    assert np.isnan(Noisy.of(Query.marginal(domain, ("b",)), [single]).values).all()
