@@ -135,8 +135,8 @@ def test_intervals_of_skewed_columns_hold_the_truth_about_as_often_as_they_say()
 def test_a_joined_interval_holds_both(ends: list[float], measured: float, stddev: float) -> None:
     low, estimate, high = map(np.array, ends)
     found = joined(Interval(estimate, low, high, "measured"), Noisy(np.array(measured), np.array(stddev)), 0.9)
-    assert found.low <= min(low, measured - 1.6 * stddev)
-    assert found.high >= max(high, measured + 1.6 * stddev)
+    assert float(found.low) <= min(float(low), measured - 1.6 * stddev)
+    assert float(found.high) >= max(float(high), measured + 1.6 * stddev)
     unknown = joined(Interval(estimate, low, high, "measured"), Noisy(np.array(np.nan), np.array(np.nan)), 0.9)
     assert (unknown.low, unknown.high) == (low, high)
 
