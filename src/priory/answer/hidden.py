@@ -55,12 +55,14 @@ def measured_sums(cells: Sequence[Noisy], weights: Sequence[Array], gather: Gath
     return Noisy(np.asarray(sum(gather(each.values * weight) for each, weight in pairs)), np.sqrt(np.asarray(variance)))
 
 
-def joined(found: Interval, measured: Noisy, level: float) -> Interval:
+def joined(found: Interval, measured: Noisy, level: float | None) -> Interval:
     """The interval, stretched to hold that of the measured answers themselves where they are known.
 
     An estimate errs less than its measurements because it is drawn towards what is simpler, and has no negative counts.
     That helps each cell and moves many of them the same way: those of a long tail upwards, and a mean with them.
     """
+    if level is None:
+        return found
     reach = normal_quantile(level) * measured.stddev
     low, high = np.fmin(found.low, measured.values - reach), np.fmax(found.high, measured.values + reach)
     # Where nothing is known of the error, it stays so.
@@ -69,8 +71,10 @@ def joined(found: Interval, measured: Noisy, level: float) -> Interval:
     )
 
 
-def widened(found: Interval, hidden: Array, level: float) -> Interval:
+def widened(found: Interval, hidden: Array, level: float | None) -> Interval:
     """The interval with what bins hide, of this standard deviation, besides what it has."""
+    if level is None:
+        return found
     more = normal_quantile(level) * hidden
     return replace(
         found,
@@ -100,5 +104,5 @@ def hidden_notes(column: ModelledColumn, before: Interval, after: Interval) -> t
     count, all_of = int(is_dominated.sum()), is_dominated.size
     if not count:
         return ()
-    which = "the interval is" if all_of == 1 else f"{count} of {all_of} intervals are"
-    return (f"{which} as wide as the bins of {column.name!r} make it; narrower bins, or spikes, would show more",)
+    which, them = ("the interval is", "it") if all_of == 1 else (f"{count} of {all_of} intervals are", "them")
+    return (f"{which} as wide as the bins of {column.name!r} make {them}; narrower bins, or spikes, would show more",)

@@ -10,7 +10,7 @@ from priory.answer.basis import Basis, Drawn, ScaledQuery
 from priory.answer.grid import EVERYTHING, Grid, Names
 from priory.answer.hidden import Noisy, hidden_notes, hidden_sums, joined, measured_sums, widened
 from priory.answer.intervals import Interval, Source
-from priory.answer.ratios import Weights, added, below, divided, ratios, weighed
+from priory.answer.ratios import Weights, added, below, ratios, weighed
 from priory.answer.selection import Selection
 from priory.answer.where import Given, Where, modelled
 from priory.data.cells import Cells
@@ -58,7 +58,8 @@ def mean(basis: Basis, name: str, by: Names = (), where: Given = None) -> Table:
     found = ratios(cells, weights, added).interval(basis.level)
     rows = weighed(cells, [each.under for each in weights], added).estimate
     found = joined(found, _measured_mean(grid.measured(name), weights), basis.level)
-    wider = widened(found, divided(hidden_sums(cells, [s.spreads(column) for s in chosen]), rows), basis.level)
+    hidden = hidden_sums(cells, [s.spreads(column) for s in chosen]) / np.where(rows > 0, rows, np.nan)
+    wider = widened(found, hidden, basis.level)
     least, most = _reach(column, weights)
     notes = hidden_notes(column, found, wider)
     is_cut = column.is_coarse
