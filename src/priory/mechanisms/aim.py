@@ -24,6 +24,10 @@ from priory.select.workloads import default_workload
 # Candidates with more cells are not counted: they would drown in their noise.
 MOST_CELLS = 1_000_000
 CAREFUL = OneWays()
+# One marginal at a time is chosen among so many attributes, several of different attributes where there are more.
+TOGETHER = 14
+# Everything is estimated anew when there are so many times more measurements.
+GROWN = 1.25
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -82,15 +86,19 @@ class AIM:
         share = left / max(Fraction(1), self.rounds * len(domain))
         number = 0
         while left > 0:
-            # What would not pay for two more rounds is spent in a last one.
-            share = share if left >= 2 * share else left
-            left -= share
+            # What would not pay for two more measurements is spent with the last ones.
+            several = min(max(1, len(domain) // TOGETHER), max(1, int(left / share)))
+            share = share if left >= (several + 1) * share else left / several
             number += 1
             curator.report_progress(number)
-            most = self.model_cells * float(1 - left / budget.amount)
-            fitted, has_moved = self._round(curator, budget.worth(share), fitted, candidates, most)
+            most = self.model_cells * float(1 - (left - several * share) / budget.amount)
+            before = len(fitted.measurements)
+            fitted, has_moved = self._round(curator, [budget.worth(share)] * several, fitted, candidates, most)
+            left -= (len(fitted.measurements) - before) * share
             # Half the noise costs twice a pure ε and four times a ρ or μ².
             share *= 1 if has_moved else 2 if budget.is_pure else 4
+            if len(fitted.measurements) >= GROWN * fitted.settled or left == 0:
+                fitted = fitted.with_measured(())
         return fitted.released(curator, self.name)
 
     def recovered(self, release: Release, transcript: Transcript, budget: Budget) -> Release:
@@ -120,15 +128,22 @@ class AIM:
         return fitted.with_measured(second), budget.amount * (1 - one_ways.most)
 
     def _round(
-        self, curator: Curator, share: Budget, fitted: Fitted, candidates: Candidates, most_cells: float
+        self, curator: Curator, shares: list[Budget], fitted: Fitted, candidates: Candidates, most_cells: float
     ) -> tuple[Fitted, bool]:
-        """One more marginal, and whether the estimate moved on it by more than its noise."""
-        choosing, measuring = share.split((self.choosing, 1 - self.choosing))
+        """Some more marginals of different attributes, and whether the estimate moved on most by more than noise."""
         planned = structure(curator.domain, [m.query.clique for m in fitted.measurements])
-        queries, weights, noise = candidates.above_the_noise(planned, most_cells, measuring, fitted.model.total)
-        answers = fitted.model.answers(queries)
-        score = L1Error(weights, tuple(min(size, 2.0**31) for size in noise))
-        [pick] = curator.choose(queries, answers, score, choosing)
-        query = queries[pick.query]
-        after = fitted.with_measured(measure(curator, [query], measuring))
-        return after, bool(np.abs(after.model.answer(query) - answers[pick.query]).sum() > noise[pick.query])
+        total = fitted.model.total
+        worth = candidates.above_the_noise(planned, most_cells, shares[0].part(1 - self.choosing), total)
+        answers = dict(zip(worth.queries, fitted.model.answers(worth.queries), strict=True))
+        moved: list[bool] = []
+        for share in shares:
+            choosing, measuring = share.split((self.choosing, 1 - self.choosing))
+            score = L1Error(worth.weights, tuple(min(size, 2.0**31) for size in worth.noise))
+            [pick] = curator.choose(worth.queries, [answers[query] for query in worth.queries], score, choosing)
+            query = worth.queries[pick.query]
+            fitted, after = fitted.nudged(*measure(curator, [query], measuring), answers[query])
+            moved.append(float(np.abs(after - answers[query]).sum()) > worth.noise[pick.query])
+            worth = worth.without(query.clique)
+            if not worth.queries:
+                break
+        return fitted, 2 * sum(moved) >= len(moved)

@@ -9,6 +9,7 @@ import numpy as np
 
 from priory.domain import Clique, Domain
 from priory.factor import Array
+from priory.model.carried import Carrier
 from priory.model.engine.contract import Calibrated, Contraction
 from priory.model.engine.factored import LabelledTable, summed_product
 from priory.model.engine.plan import Bag
@@ -50,15 +51,24 @@ class GraphTilted(Tilted):
 
     def answers(self, queries: Sequence[Query]) -> list[Array]:
         marginals: dict[Clique, Array] = {}
+        carrier = self._carrier()
         answers = []
         for query in queries:
-            if query.domain.size > _SHARED_CELLS:
+            if query.domain.size > _SHARED_CELLS and not (query.is_marginal and len(query.clique) == 2):
                 answers.append(self._factored(query))
                 continue
             if query.clique not in marginals:
-                marginals[query.clique] = self.project(query.clique)
+                marginals[query.clique] = self._marginal(query.clique, carrier)
             answers.append(np.asarray(query(marginals[query.clique]), dtype=np.float64))
         return answers
+
+    def _carrier(self) -> Carrier:
+        program = self.calibrated.program
+        return Carrier(program.plan.bags, self.domain.shape, lambda i: self._bag_tables(i, is_top=True))
+
+    def _marginal(self, clique: Clique, carrier: Carrier) -> Array:
+        pair = carrier.pair(*(self.domain.axis[name] for name in clique)) if len(clique) == 2 else None
+        return self.project(clique) if pair is None else pair
 
     def _factored(self, query: Query) -> Array:
         """Parts that shrink their attribute are eliminated with it; the others are applied to what is left."""

@@ -44,10 +44,14 @@ class RowsOracle:
 
     def shares(self, theta: Array) -> tuple[float, Array]:
         """log Z and each row's share of the tilted mass."""
+        return softmax(self.logs(theta))
+
+    def logs(self, theta: Array) -> Array:
+        """The logarithm of each row's tilted share, but for a constant."""
         logs = self._log_shares.copy()
         for cells, (start, stop) in zip(self._cells, self._spans, strict=True):
             logs += theta[start:stop].take(cells)
-        return softmax(logs)
+        return logs
 
 
 @dataclass(frozen=True, eq=False)

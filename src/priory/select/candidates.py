@@ -52,7 +52,7 @@ class Candidates:
 
     def above_the_noise(
         self, measured: Plan, most_cells: float, share: Budget, total: float
-    ) -> tuple[list[Query], tuple[float, ...], tuple[float, ...]]:
+    ) -> "Worth":
         """The queries worth asking, with their weights and the L1 norm of the noise that `share` buys for each.
 
         With them the model has at most `most_cells`, or no more than without them. No marginal is farther off than
@@ -67,8 +67,29 @@ class Candidates:
         asked = [
             i for i, clique in enumerate(self.cliques) if noise[i] <= quiet and measured.size_with(clique) <= limit
         ]
-        queries = [Query.marginal(measured.domain, self.cliques[i]) for i in asked]
-        return queries, tuple(self.weights[i] for i in asked), tuple(noise[i] for i in asked)
+        queries = tuple(Query.marginal(measured.domain, self.cliques[i]) for i in asked)
+        return Worth(queries, tuple(self.weights[i] for i in asked), tuple(noise[i] for i in asked))
+
+
+@dataclass(frozen=True)
+class Worth:
+    """Queries worth asking.
+
+    Attributes:
+        queries: marginals.
+        weights: how much of the workload each is about.
+        noise: the L1 norm of the noise that each would have.
+    """
+
+    queries: tuple[Query, ...]
+    weights: tuple[float, ...]
+    noise: tuple[float, ...]
+
+    def without(self, attributes: Clique) -> "Worth":
+        """Those about none of these attributes."""
+        gone = set(attributes)
+        kept = [i for i, query in enumerate(self.queries) if gone.isdisjoint(query.clique)]
+        return Worth(*(tuple(values[i] for i in kept) for values in (self.queries, self.weights, self.noise)))  # type: ignore[arg-type]
 
 
 def structure(domain: Domain, cliques: Sequence[Clique]) -> Plan:

@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 
 from priory.estimate.estimator import estimate
 from priory.estimate.measured import evidence, public_total
+from priory.estimate.nudge import nudged
+from priory.factor import Array
 from priory.mechanisms.steps.public_rows import starting_base
 from priory.mechanisms.steps.total import public_count
 from priory.model.bases import Base, PublicRows
@@ -37,11 +39,13 @@ class Fitted:
         base: what the model starts from.
         measurements: what was answered so far.
         model: the estimate from them.
+        settled: from how many of them everything was estimated anew; later ones were taken in by their clique alone.
     """
 
     base: Base
     measurements: tuple[Measurement, ...]
     model: Model
+    settled: int = 0
 
     @classmethod
     def start(cls, curator: Curator, base: Base) -> "Fitted":
@@ -63,7 +67,18 @@ class Fitted:
                 total=public_total(together),
                 warm=self.model if self.model.diagnostics else None,
             )
-        return replace(self, measurements=together, model=model)
+        return replace(self, measurements=together, model=model, settled=len(together))
+
+    def nudged(self, measurement: Measurement, marginal: Array) -> "tuple[Fitted, Array]":
+        """With one more measurement taken in roughly, and what the model then says of its clique, in records.
+
+        Args:
+            measurement: what was answered.
+            marginal: what the model says of its clique, in records.
+        """
+        together = (*self.measurements, measurement)
+        model, after = nudged(self.model, evidence(together), marginal)
+        return replace(self, measurements=together, model=model), after
 
     def released(self, curator: Curator, mechanism: str) -> Release:
         """The measurements and the model as a release, with the statement of what was spent."""
