@@ -138,8 +138,12 @@ class CoupledFits:
         """Both solvers one step on."""
         after = self.solver.step(self.problem, state.fit)
         if self._has_tangent:
-            return self._along(state, after, state.perturbed.calls, accuracy=_ROUGH)
+            return self.followed(state, after)
         return self.coupled(after, self.solver.follow(self.perturbed, state.perturbed, state.fit, after))
+
+    def followed(self, before: CoupledState, fit: State) -> CoupledState:
+        """A fit that one step from `before` led to, and how it moves with its answers."""
+        return self._along(before, fit, before.perturbed.calls, accuracy=_ROUGH)
 
     def between(self, start: CoupledState, end: CoupledState, share: float) -> CoupledState:
         """Both states at multipliers a share of the way from `start` to `end`."""

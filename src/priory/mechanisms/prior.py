@@ -12,7 +12,7 @@ from priory.estimate.estimator import estimate
 from priory.estimate.measured import noisy
 from priory.estimate.prior_strength import posterior
 from priory.measure import measure
-from priory.mechanisms.steps.public_rows import check_public_rows, neighbourhood, starting_base
+from priory.mechanisms.steps.public_rows import check_public_rows, neighbourhood, starting_base, without_drift
 from priory.mechanisms.steps.total import counted, released_total
 from priory.model.bases import Product, PublicRows
 from priory.model.model import Model
@@ -102,7 +102,8 @@ class Prior:
             if self.public is None:
                 model = estimate(measurements, domain, base=Product([], domain=domain), total=total)
                 return Model.of(model.base, model.potentials, total)
-            base = neighbourhood(self.public, self.outside, np.random.default_rng(self.seed))
+            known = without_drift(self.public, measurements, total)
+            base = neighbourhood(known, self.outside, np.random.default_rng(self.seed))
             model = posterior(measurements, base, total, self.public.records)
         return replace(Model.of(reweighed(model), {}, total), diagnostics=model.diagnostics)
 

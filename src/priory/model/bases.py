@@ -261,6 +261,13 @@ class PublicRows(Base):
     def __repr__(self) -> str:
         return f"PublicRows({len(self.codes)} distinct rows over {len(self.domain)} attributes)"
 
+    def thinned(self, rows: int) -> "PublicRows":
+        """So many of the rows at random, always the same ones, with their weights; all where there are no more."""
+        if len(self.codes) <= rows:
+            return self
+        kept = np.random.default_rng(0).choice(len(self.codes), rows, replace=False)
+        return PublicRows(self.codes[kept], self._domain, self.shares[kept])
+
     def bind(self, cliques: Iterable[Clique]) -> Oracle:
         return RowsOracle(Layout.of(self._domain, cliques), self.codes, np.log(self.shares))
 

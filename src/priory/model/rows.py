@@ -16,26 +16,41 @@ from priory.model.tilted import Potentials, Tilted, row_cells
 from priory.queries.query import Query
 
 
+# With more places, rows times cliques, sums are taken clique by clique: a matrix of them would take gigabytes.
+_PLACES = 1 << 24
+
+
 class RowsOracle:
     """Potentials in, log Z and marginals of weighted rows out.
 
     Attributes:
         layout: the cliques and where they lie.
+        rows: how many rows there are.
     """
 
     def __init__(self, layout: Layout, codes: Codes, log_shares: Array) -> None:
         self.layout = layout
+        self.rows = len(codes)
         self._log_shares = log_shares
-        self._cells = [row_cells(codes, layout.domain, clique) for clique in layout.cliques]
         self._spans = list(zip(layout.offsets, layout.offsets[1:], strict=False))
+        self._is_large = len(codes) * len(layout.cliques) > _PLACES
+        cells = (row_cells(codes, layout.domain, clique) for clique in layout.cliques)
+        # Cells are looked up as long integers; as short ones they take a quarter of the memory.
+        self._cells = [each.astype(np.min_scalar_type(each.max())) if self._is_large else each for each in cells]
 
     def __call__(self, theta: Array, out: Array | None = None) -> tuple[float, Array]:
         log_z, shares = self.shares(theta)
-        sums = self._members.sums(shares)
+        sums = self._sums(shares)
         if out is None:
             return log_z, sums
         out[...] = sums
         return log_z, out
+
+    def _sums(self, shares: Array) -> Array:
+        if not self._is_large:
+            return self._members.sums(shares)
+        tables = zip(self._cells, self._spans, strict=True)
+        return np.concatenate([np.bincount(cells, shares, stop - start) for cells, (start, stop) in tables])
 
     @cached_property
     def _members(self) -> Membership:
