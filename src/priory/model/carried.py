@@ -1,10 +1,11 @@
-"""Carried: the marginals of many pairs of attributes at once, each carried through the tree of bags.
+"""Carried: the marginals of many pairs and triples of attributes at once, each carried through the tree of bags.
 
 For an attribute a and a separator s, P(a, s') follows from P(a, s) and from P(s' | s) of the bag between them. So a pair
 that no bag holds costs small products of matrices along its path, and pairs share what they have in common of theirs.
+A triple is put together where the paths between its attributes meet.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -14,6 +15,8 @@ from priory.model.engine.plan import Bag
 
 # What is carried has at most so many cells; larger pairs are left to others.
 MOST_CELLS = 1 << 22
+# Separators with less mass than this are not divided by: 1 / mass must not overflow.
+NO_MASS = 1e-290
 
 
 class Carrier:
@@ -34,17 +37,79 @@ class Carrier:
         self._first, self._last, self._root = _spans(bags)
         self._singles: dict[int, Array] = {}
         self._beside: dict[tuple[int, int], LabelledTable] = {}
+        self._beliefs: dict[tuple[int, Axes], Array] = {}
         self._ties: dict[tuple[int, Axes, Axes], tuple[Axes, Axes, Axes, Array]] = {}
 
-    def pair(self, a: int, b: int) -> Array | None:
-        """The marginal of two attributes, its axes in this order; None where it would take too large a table."""
+    def marginal(self, axes: Axes) -> Array | None:
+        """The marginal of two or three attributes; None where it would take too large a table, or of others."""
+        if len(axes) == 2:
+            return self._pair(*axes)
+        return self._triple(axes) if len(axes) == 3 else None
+
+    def _triple(self, axes: Axes) -> Array | None:
+        trees = [self._root[self._home[v]] if v in self._home else ~v for v in axes]
+        apart = next((i for i in range(3) if trees.count(trees[i]) == 1), None)
+        if apart is not None:
+            others = self._pair(*(v for i, v in enumerate(axes) if i != apart))
+            product = None if others is None else np.multiply.outer(self._single(axes[apart]), others)
+            return product if product is None else np.moveaxis(product, 0, apart)
+        bag = self._meeting(axes)
+        entries: dict[int, LabelledTable] = {}
+        for v in axes:
+            if v not in self._members[bag]:
+                carried = self._carried(v, bag)
+                if carried is None:
+                    return None
+                entries[v] = carried
+        return self._together(bag, axes, entries)
+
+    def _together(self, bag: int, axes: Axes, entries: Mapping[int, LabelledTable]) -> Array | None:
+        """P(axes) from one bag and what was carried to it of the attributes that it lacks."""
+        needed = dict.fromkeys([v for v in axes if v not in entries])
+        needed.update(dict.fromkeys(u for own, _ in entries.values() for u in own[:-1]))
+        if self._cells((*needed, *entries)) > MOST_CELLS:
+            return None
+        place, table = tuple(needed), self._belief(bag, tuple(needed))
+        waiting = list(entries)
+        for v in entries:
+            waiting.remove(v)
+            own, values = self._given(entries[v])
+            later = {*axes, *(u for w in waiting for u in entries[w][0])}
+            kept = tuple([u for u in place if u in later])
+            table = np.einsum(table, place, values, own, (*kept, v))
+            place = (*kept, v)
+        return table.transpose([place.index(v) for v in axes])
+
+    def _given(self, table: LabelledTable) -> LabelledTable:
+        """P(a | s), from P(s, a)."""
+        axes, values = table
+        mass = values.sum(axis=-1, keepdims=True)
+        return axes, np.divide(values, mass, out=np.zeros(values.shape), where=mass > NO_MASS)
+
+    def _belief(self, bag: int, axes: Axes) -> Array:
+        if (bag, axes) not in self._beliefs:
+            self._beliefs[bag, axes] = self._summed(bag, axes)
+        return self._beliefs[bag, axes]
+
+    def _meeting(self, axes: Axes) -> int:
+        """The bag where the paths between the homes of three attributes meet: the lowest that is above two of them."""
+        a, b, c = (self._home[v] for v in axes)
+        return max((self._above(a, b), self._above(b, c), self._above(a, c)), key=self._first.__getitem__)
+
+    def _above(self, one: int, other: int) -> int:
+        """The lowest bag that is, or is above, both."""
+        while not self._first[one] <= self._first[other] < self._last[one]:
+            one = self._bags[one].parent
+        return one
+
+    def _pair(self, a: int, b: int) -> Array | None:
         if a not in self._home or b not in self._home or self._root[self._home[a]] != self._root[self._home[b]]:
             return np.multiply.outer(self._single(a), self._single(b))
         start, end = self._home[a], self._home[b]
         if a in self._members[end] or b in self._members[start]:
             return self._summed(end if a in self._members[end] else start, (a, b))
         if self._shape[a] > self._shape[b]:
-            swapped = self.pair(b, a)
+            swapped = self._pair(b, a)
             return None if swapped is None else swapped.T
         # From the last bag that has a to the first that has b.
         while b in self._members[(before := self._towards(end, start))]:
@@ -87,7 +152,7 @@ class Carrier:
         return (*to, a), moved.transpose([place.index(v) for v in (*to, a)])
 
     def _tie(self, bag: int, given: Axes, to: Axes) -> tuple[Axes, Axes, Axes, Array]:
-        """P(to | given) in a bag: what both have, what is given and goes, what is new; and a matrix for each cell of the first."""
+        """P(to | given) in a bag: what both have, what goes, what is new; and a matrix for each cell of the first."""
         key = bag, given, to
         if key not in self._ties:
             both = tuple(v for v in given if v in to)
@@ -95,7 +160,7 @@ class Carrier:
             joint = self._summed(bag, (*both, *gone, *new))
             joint = joint.reshape(self._cells(both), self._cells(gone), -1)
             mass = joint.sum(axis=2, keepdims=True)
-            self._ties[key] = both, gone, new, np.divide(joint, mass, out=np.zeros(joint.shape), where=mass > 1e-290)
+            self._ties[key] = both, gone, new, np.divide(joint, mass, out=np.zeros(joint.shape), where=mass > NO_MASS)
         return self._ties[key]
 
     def _single(self, v: int) -> Array:

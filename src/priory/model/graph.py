@@ -9,7 +9,7 @@ import numpy as np
 
 from priory.domain import Clique, Domain
 from priory.factor import Array
-from priory.model.carried import Carrier
+from priory.model.carried import NO_MASS, Carrier
 from priory.model.engine.contract import Calibrated, Contraction
 from priory.model.engine.factored import LabelledTable, summed_product
 from priory.model.engine.plan import Bag
@@ -20,8 +20,6 @@ from priory.model.tilted import Potentials, Tilted, row_cells
 from priory.queries.parts import Identity, Part, Total
 from priory.queries.query import Query
 
-# Separators with less mass than this are not divided by: 1 / mass must not overflow.
-_NO_MASS = 1e-290
 # Marginals up to this size are formed once for all queries on one clique; larger ones only as far as a query needs.
 _SHARED_CELLS = 1 << 16
 # Tables up to this size are divided by their separator's marginal once and kept; larger ones as they are asked for.
@@ -67,8 +65,8 @@ class GraphTilted(Tilted):
         return Carrier(program.plan.bags, self.domain.shape, lambda i: self._bag_tables(i, is_top=True))
 
     def _marginal(self, clique: Clique, carrier: Carrier) -> Array:
-        pair = carrier.pair(*(self.domain.axis[name] for name in clique)) if len(clique) == 2 else None
-        return self.project(clique) if pair is None else pair
+        carried = carrier.marginal(tuple(self.domain.axis[name] for name in clique))
+        return self.project(clique) if carried is None else carried
 
     def _factored(self, query: Query) -> Array:
         """Parts that shrink their attribute are eliminated with it; the others are applied to what is left."""
@@ -150,7 +148,7 @@ class GraphTilted(Tilted):
         *others, last = ((ref.axes, self._array(ref)) for ref in program.tables[index].refs)
         separator = program.plan.bags[index].separator
         mass = self._array(belief).transpose([belief.axes.index(v) for v in separator])
-        inverse = np.divide(1.0, mass, out=np.zeros(mass.shape), where=mass > _NO_MASS)
+        inverse = np.divide(1.0, mass, out=np.zeros(mass.shape), where=mass > NO_MASS)
         # The last table of a bag, cut or not, has all of its separator. It is divided at once: the inverses of two bags
         # with one separator could overflow when they meet.
         axes, table = last
