@@ -24,10 +24,8 @@ from priory.select.workloads import default_workload
 # Candidates with more cells are not counted: they would drown in their noise.
 MOST_CELLS = 1_000_000
 CAREFUL = OneWays()
-# One marginal at a time is chosen among so many attributes, several of different attributes where there are more.
-TOGETHER = 14
-# Everything is estimated anew when there are so many times more measurements.
-GROWN = 1.25
+# Candidates looked at in a round where there are many attributes.
+CANDIDATES_A_COLUMN = 30
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -45,6 +43,10 @@ class AIM:
         rounds: for each attribute, over how many rounds the rest is spread, if each moves the estimate.
         choosing: what part of a round's budget picks its marginal.
         model_cells: how many cells all tables of the model may have together when all is spent; less before.
+        together: of how many attributes one round measures one marginal, and of twice as many two.
+        grown: everything is estimated anew where there are so many times the measurements of the last time; in
+            between a new one is taken in by its clique alone.
+        most_candidates: how many marginals a round looks at, of many, where the attributes are not very many.
         name: what the release calls it.
     """
 
@@ -54,6 +56,9 @@ class AIM:
     rounds: Fraction = Fraction(4)
     choosing: Fraction = Fraction(1, 10)
     model_cells: int = 2_000_000
+    together: int = 14
+    grown: float = 1.25
+    most_candidates: int = 5_000
     name: str = "aim"
 
     @classmethod
@@ -68,6 +73,9 @@ class AIM:
             one_ways=alike,
             rounds=rounds,
             model_cells=10_000_000,
+            together=10**9,
+            grown=1.0,
+            most_candidates=10**9,
             name="aim-textbook",
         )
 
@@ -87,17 +95,18 @@ class AIM:
         number = 0
         while left > 0:
             # What would not pay for two more measurements is spent with the last ones.
-            several = min(max(1, len(domain) // TOGETHER), max(1, int(left / share)))
+            several = min(max(1, len(domain) // self.together), max(1, int(left / share)))
             share = share if left >= (several + 1) * share else left / several
             number += 1
             curator.report_progress(number)
             most = self.model_cells * float(1 - (left - several * share) / budget.amount)
             before = len(fitted.measurements)
-            fitted, has_moved = self._round(curator, [budget.worth(share)] * several, fitted, candidates, most)
+            some = candidates.some(max(self.most_candidates, CANDIDATES_A_COLUMN * len(domain)), number)
+            fitted, has_moved = self._round(curator, [budget.worth(share)] * several, fitted, some, most)
             left -= (len(fitted.measurements) - before) * share
             # Half the noise costs twice a pure ε and four times a ρ or μ².
             share *= 1 if has_moved else 2 if budget.is_pure else 4
-            if len(fitted.measurements) >= GROWN * fitted.settled or left == 0:
+            if len(fitted.measurements) >= self.grown * fitted.settled or left == 0:
                 fitted = fitted.with_measured(())
         return fitted.released(curator, self.name)
 
@@ -130,20 +139,25 @@ class AIM:
     def _round(
         self, curator: Curator, shares: list[Budget], fitted: Fitted, candidates: Candidates, most_cells: float
     ) -> tuple[Fitted, bool]:
-        """Some more marginals of different attributes, and whether the estimate moved on most by more than noise."""
+        """Some more marginals of different attributes, and whether the estimate moved on most by more than noise.
+
+        Each is chosen among a part of the candidates.
+        """
         planned = structure(curator.domain, [m.query.clique for m in fitted.measurements])
         total = fitted.model.total
         worth = candidates.above_the_noise(planned, most_cells, shares[0].part(1 - self.choosing), total)
         answers = dict(zip(worth.queries, fitted.model.answers(worth.queries), strict=True))
+        taken: set[str] = set()
         moved: list[bool] = []
-        for share in shares:
+        for i, share in enumerate(shares):
+            group = worth.group(i, len(shares), taken)
+            if not group.queries:
+                continue
             choosing, measuring = share.split((self.choosing, 1 - self.choosing))
-            score = L1Error(worth.weights, tuple(min(size, 2.0**31) for size in worth.noise))
-            [pick] = curator.choose(worth.queries, [answers[query] for query in worth.queries], score, choosing)
-            query = worth.queries[pick.query]
+            score = L1Error(group.weights, tuple(min(size, 2.0**31) for size in group.noise))
+            [pick] = curator.choose(group.queries, [answers[query] for query in group.queries], score, choosing)
+            query = group.queries[pick.query]
             fitted, after = fitted.nudged(*measure(curator, [query], measuring), answers[query])
-            moved.append(float(np.abs(after - answers[query]).sum()) > worth.noise[pick.query])
-            worth = worth.without(query.clique)
-            if not worth.queries:
-                break
+            moved.append(float(np.abs(after - answers[query]).sum()) > group.noise[pick.query])
+            taken.update(query.clique)
         return fitted, 2 * sum(moved) >= len(moved)

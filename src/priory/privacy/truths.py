@@ -57,6 +57,7 @@ class Truths:
         # A source that declares none is noticed now, before anything is paid.
         self._row_limit = source.row_limit
         self._kept: dict[Exact, Integers] = {}
+        self._cells = 0
 
     def __repr__(self) -> str:
         return "Truths()"
@@ -71,8 +72,10 @@ class Truths:
         tables = dict(zip(cliques, self._source.count(cliques), strict=True))
         counts = {clique: table.values.astype(np.int64, copy=False) for clique, table in tables.items()}
         fresh = {key: bounded(key.query, counts[key.query.clique], self._row_limit) for key in missing}
-        if sum(values.size for values in (*self._kept.values(), *fresh.values())) <= MOST_KEPT:
+        cells = self._cells + sum(values.size for values in fresh.values())
+        if cells <= MOST_KEPT:
             self._kept.update(fresh)
+            self._cells = cells
         return [fresh[key] if key in fresh else self._kept[key] for key in keys]
 
 

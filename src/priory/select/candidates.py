@@ -1,8 +1,11 @@
 """Candidates: the marginals that an adaptive mechanism may measure, what each matters, which still fit the model."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
 
 from priory.domain import Clique, Domain
 from priory.errors import OptionError
@@ -50,9 +53,12 @@ class Candidates:
         # |r ∩ W| counts the attributes of r that W has, so the sum over W is one over the attributes of r.
         return cls(cliques, tuple(sum(importance[name] for name in clique) for clique in cliques))
 
-    def above_the_noise(
-        self, measured: Plan, most_cells: float, share: Budget, total: float
-    ) -> "Worth":
+    def some(self, most: int, number: int) -> "Candidates":
+        """At most so many of them, in an order of chance that depends on a public number alone."""
+        order = np.random.default_rng(number).permutation(len(self.cliques))[:most]
+        return Candidates(tuple(self.cliques[i] for i in order), tuple(self.weights[i] for i in order))
+
+    def above_the_noise(self, measured: Plan, most_cells: float, share: Budget, total: float) -> "Worth":
         """The queries worth asking, with their weights and the L1 norm of the noise that `share` buys for each.
 
         With them the model has at most `most_cells`, or no more than without them. No marginal is farther off than
@@ -71,8 +77,7 @@ class Candidates:
         return Worth(queries, tuple(self.weights[i] for i in asked), tuple(noise[i] for i in asked))
 
 
-@dataclass(frozen=True)
-class Worth:
+class Worth(NamedTuple):
     """Queries worth asking.
 
     Attributes:
@@ -85,11 +90,14 @@ class Worth:
     weights: tuple[float, ...]
     noise: tuple[float, ...]
 
-    def without(self, attributes: Clique) -> "Worth":
-        """Those about none of these attributes."""
-        gone = set(attributes)
-        kept = [i for i, query in enumerate(self.queries) if gone.isdisjoint(query.clique)]
-        return Worth(*(tuple(values[i] for i in kept) for values in (self.queries, self.weights, self.noise)))  # type: ignore[arg-type]
+    def group(self, number: int, of: int, without: Collection[str]) -> "Worth":
+        """Every so manieth of them, from a number on, that is about none of some attributes."""
+        kept = [i for i in range(number, len(self.queries), of) if not any(v in without for v in self.queries[i].clique)]
+        return Worth(
+            tuple(self.queries[i] for i in kept),
+            tuple(self.weights[i] for i in kept),
+            tuple(self.noise[i] for i in kept),
+        )
 
 
 def structure(domain: Domain, cliques: Sequence[Clique]) -> Plan:
