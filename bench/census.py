@@ -17,8 +17,8 @@ from priory.data.codec import code_type
 from priory.data.kinds import Category, Number
 from priory.data.schema import Schema
 from priory.data.sources.memory import MemorySource
-from priory.domain import Domain
 from priory.model.bases import PublicRows
+from priory.queries.domain import Domain
 
 Codes = NDArray[np.int32]
 Floats = NDArray[np.float64]

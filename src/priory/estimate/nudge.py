@@ -10,19 +10,19 @@ from dataclasses import replace
 
 import numpy as np
 
-from priory.domain import Clique, Domain
 from priory.estimate.dual import Dual
 from priory.estimate.evidence import Evidence
 from priory.estimate.path import fitted_to_the_noise
 from priory.estimate.setting import Setting, Warm, signs_of_size
 from priory.estimate.total import TotalEstimate
-from priory.factor import Array
 from priory.model.bases import Uniform
 from priory.model.engine.layout import Layout
 from priory.model.model import Model
 from priory.model.rows import RowsOracle
 from priory.model.tilted import Oracle
 from priory.privacy.measurement import Measurement
+from priory.queries.domain import Clique, Domain
+from priory.queries.factor import Array
 
 # Steps of an estimate that is made good later may be coarse.
 _SOLVER = Dual(cooling=10**0.25)

@@ -5,7 +5,6 @@ from fractions import Fraction
 
 import numpy as np
 
-from priory.domain import Domain
 from priory.errors import OptionError
 from priory.measure import measure
 from priory.mechanisms.steps.fitted import Fitted, refitted
@@ -15,15 +14,17 @@ from priory.privacy.budget import Budget, exact
 from priory.privacy.curator import Curator
 from priory.privacy.journal import Transcript
 from priory.privacy.scores import L1Error
+from priory.queries.domain import Domain
 from priory.queries.workload import Workload
 from priory.release import Release
 from priory.select.candidates import Candidates, structure
 from priory.select.one_ways import OneWays
-from priory.select.workloads import default_workload
 
 # Candidates with more cells are not counted: they would drown in their noise.
 MOST_CELLS = 1_000_000
 CAREFUL = OneWays()
+# Where a model of few attributes has no more cells, every round estimates everything anew.
+QUICK_CELLS = 50_000
 # Candidates looked at in a round where there are many attributes.
 CANDIDATES_A_COLUMN = 30
 
@@ -38,7 +39,7 @@ class AIM:
 
     Attributes:
         public: rows to start from; without any, every cell alike.
-        workload: the marginals that matter; see `default_workload` for the default.
+        workload: the marginals that matter; see `select.workloads` for the default.
         one_ways: how one-way marginals are measured.
         rounds: for each attribute, over how many rounds the rest is spread, if each moves the estimate.
         choosing: what part of a round's budget picks its marginal.
@@ -81,16 +82,13 @@ class AIM:
 
     @property
     def choice_share(self) -> Fraction:
-        """The part of the budget that private choices cost, at most."""
         return exact("choosing", self.choosing) * (1 - self.one_ways.first)
 
     def run(self, curator: Curator, budget: Budget) -> Release:
         """Spend `budget`, a round at a time."""
         domain = curator.domain
         candidates = self._checked(domain)
-        start = Fitted.start(curator, starting_base(domain, self.public))
-        curator.check(budget)
-        fitted, left = self._measured_one_ways(curator, budget, start)
+        fitted, left = self._measured_one_ways(curator, budget)
         share = left / max(Fraction(1), self.rounds * len(domain))
         number = 0
         while left > 0:
@@ -106,7 +104,7 @@ class AIM:
             left -= (len(fitted.measurements) - before) * share
             # Half the noise costs twice a pure ε and four times a ρ or μ².
             share *= 1 if has_moved else 2 if budget.is_pure else 4
-            if len(fitted.measurements) >= self.grown * fitted.settled or left == 0:
+            if left == 0 or self._is_due(fitted):
                 fitted = fitted.with_measured(())
         return fitted.released(curator, self.name)
 
@@ -114,16 +112,23 @@ class AIM:
         """The release of a run that ended early, with the estimate from what was measured until then."""
         return refitted(release, self.public)
 
+    def _is_due(self, fitted: Fitted) -> bool:
+        """Whether everything is to be estimated anew: each time while that is quick."""
+        domain, number = fitted.base.domain, len(fitted.measurements)
+        is_quick = len(domain) < 2 * self.together and structure(domain, fitted.cliques).size_in_cells <= QUICK_CELLS
+        return is_quick or number >= self.grown * fitted.settled
+
     def _checked(self, domain: Domain) -> Candidates:
         if not 0 < exact("choosing", self.choosing) < 1:
             raise OptionError("choosing", f"a part between 0 and 1; got {self.choosing}")
         if exact("rounds", self.rounds) <= 0:
             raise OptionError("rounds", f"a number above 0; got {self.rounds}")
-        workload = default_workload(domain) if self.workload is None else self.workload.checked(domain)
-        return Candidates.of(workload, MOST_CELLS)
+        return Candidates.of(domain, self.workload, MOST_CELLS)
 
-    def _measured_one_ways(self, curator: Curator, budget: Budget, start: Fitted) -> tuple[Fitted, Fraction]:
+    def _measured_one_ways(self, curator: Curator, budget: Budget) -> tuple[Fitted, Fraction]:
         """The estimate from one-way marginals, and what is left; what is asked again depends on noisy answers only."""
+        start = Fitted.start(curator, starting_base(curator.domain, self.public))
+        curator.check(budget)
         curator.report_progress(0, note="one-way marginals")
         one_ways, first = self.one_ways, budget.part(self.one_ways.first)
         asked = one_ways.strategy(curator.domain)
@@ -143,7 +148,7 @@ class AIM:
 
         Each is chosen among a part of the candidates.
         """
-        planned = structure(curator.domain, [m.query.clique for m in fitted.measurements])
+        planned = structure(curator.domain, fitted.cliques)
         total = fitted.model.total
         worth = candidates.above_the_noise(planned, most_cells, shares[0].part(1 - self.choosing), total)
         answers = dict(zip(worth.queries, fitted.model.answers(worth.queries), strict=True))

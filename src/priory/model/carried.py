@@ -1,17 +1,17 @@
 """Carried: the marginals of many pairs and triples of attributes at once, each carried through the tree of bags.
 
-For an attribute a and a separator s, P(a, s') follows from P(a, s) and from P(s' | s) of the bag between them. So a pair
-that no bag holds costs small products of matrices along its path, and pairs share what they have in common of theirs.
-A triple is put together where the paths between its attributes meet.
+For an attribute a and a separator s, P(a, s') follows from P(a, s) and from P(s' | s) of the bag between them. So a
+pair that no bag holds costs small products of matrices along its path, and pairs share what theirs have in common. A
+triple is put together where the paths between its attributes meet.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
-from priory.factor import Array
 from priory.model.engine.factored import Axes, LabelledTable, summed_product
 from priory.model.engine.plan import Bag
+from priory.queries.factor import Array
 
 # What is carried has at most so many cells; larger pairs are left to others.
 MOST_CELLS = 1 << 22

@@ -7,25 +7,20 @@ from dataclasses import dataclass, replace
 from priory.estimate.estimator import estimate
 from priory.estimate.measured import evidence, public_total
 from priory.estimate.nudge import nudged
-from priory.factor import Array
 from priory.mechanisms.steps.public_rows import starting_base
-from priory.mechanisms.steps.total import public_count
 from priory.model.bases import Base, PublicRows
 from priory.model.model import Model
 from priory.model.structural_zeros import without_zeros
 from priory.privacy.curator import Curator
 from priory.privacy.measurement import Measurement
+from priory.queries.domain import Clique
+from priory.queries.factor import Array
 from priory.release import Release
 from priory.release.estimated import estimated
 
 
 def refitted(release: Release, public: PublicRows | None) -> Release:
-    """The release with the estimate that `Fitted` makes of its measurements, made anew.
-
-    Args:
-        release: the measurements, as many as there are.
-        public: the rows that the run started from, if any.
-    """
+    """The release with the estimate that `Fitted` makes of its measurements from these public rows, made anew."""
     impossible = () if release.schema is None else release.schema.impossible()
     base = without_zeros(starting_base(release.domain, public), impossible)
     return release.with_model(estimated(release.measurements, base))
@@ -33,26 +28,23 @@ def refitted(release: Release, public: PublicRows | None) -> Release:
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """The state of a run that estimates after each measurement.
+    """The state of a run that estimates after each measurement."""
 
-    Attributes:
-        base: what the model starts from.
-        measurements: what was answered so far.
-        model: the estimate from them.
-        settled: from how many of them everything was estimated anew; later ones were taken in by their clique alone.
-    """
-
-    base: Base
-    measurements: tuple[Measurement, ...]
-    model: Model
-    settled: int = 0
+    base: Base  # what the model starts from
+    measurements: tuple[Measurement, ...]  # what was answered so far
+    model: Model  # the estimate from them
+    settled: int = 0  # from how many of them everything was estimated anew; later ones were taken in by their clique
 
     @classmethod
     def start(cls, curator: Curator, base: Base) -> "Fitted":
         """The state before anything is paid: the base has no structural zeros, a public number of rows is in."""
-        public = public_count(curator)
         base = without_zeros(base, curator.impossible)
-        return cls(base, public, Model(base, {}, public_total(public) or 1.0))
+        return cls(base, curator.public_count, Model(base, {}, max(1.0, curator.public_total or 1.0)))
+
+    @property
+    def cliques(self) -> list[Clique]:
+        """What was measured."""
+        return [m.query.clique for m in self.measurements]
 
     def with_measured(self, measurements: Sequence[Measurement]) -> "Fitted":
         """Estimated anew with further measurements, from where the last estimate ended."""
