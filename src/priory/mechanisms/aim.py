@@ -13,8 +13,10 @@ from priory.model.bases import PublicRows
 from priory.privacy.budget import Budget, exact
 from priory.privacy.curator import Curator
 from priory.privacy.journal import Transcript
+from priory.privacy.measurement import Measurement
 from priory.privacy.scores import L1Error
 from priory.queries.domain import Domain
+from priory.queries.factor import Array
 from priory.queries.workload import Workload
 from priory.release import Release
 from priory.select.candidates import Candidates, structure
@@ -104,19 +106,13 @@ class AIM:
             left -= (len(fitted.measurements) - before) * share
             # Half the noise costs twice a pure ε and four times a ρ or μ².
             share *= 1 if has_moved else 2 if budget.is_pure else 4
-            if left == 0 or self._is_due(fitted):
-                fitted = fitted.with_measured(())
+            if left == 0 or len(fitted.measurements) >= self.grown * fitted.settled:
+                fitted = fitted.settled_anew()
         return fitted.released(curator, self.name)
 
     def recovered(self, release: Release, transcript: Transcript, budget: Budget) -> Release:
         """The release of a run that ended early, with the estimate from what was measured until then."""
         return refitted(release, self.public)
-
-    def _is_due(self, fitted: Fitted) -> bool:
-        """Whether everything is to be estimated anew: each time while that is quick."""
-        domain, number = fitted.base.domain, len(fitted.measurements)
-        is_quick = len(domain) < 2 * self.together and structure(domain, fitted.cliques).size_in_cells <= QUICK_CELLS
-        return is_quick or number >= self.grown * fitted.settled
 
     def _checked(self, domain: Domain) -> Candidates:
         if not 0 < exact("choosing", self.choosing) < 1:
@@ -162,7 +158,15 @@ class AIM:
             score = L1Error(group.weights, tuple(min(size, 2.0**31) for size in group.noise))
             [pick] = curator.choose(group.queries, [answers[query] for query in group.queries], score, choosing)
             query = group.queries[pick.query]
-            fitted, after = fitted.nudged(*measure(curator, [query], measuring), answers[query])
+            fitted, after = self._with(fitted, *measure(curator, [query], measuring), answers[query])
             moved.append(float(np.abs(after - answers[query]).sum()) > group.noise[pick.query])
             taken.update(query.clique)
         return fitted, 2 * sum(moved) >= len(moved)
+
+    def _with(self, fitted: Fitted, measurement: Measurement, before: Array) -> tuple[Fitted, Array]:
+        """One more measurement taken in, and what the model then says of its clique, where it said `before`."""
+        domain = fitted.base.domain
+        if len(domain) < 2 * self.together and structure(domain, fitted.cliques).size_in_cells <= QUICK_CELLS:
+            fitted = fitted.with_measured([measurement])
+            return fitted, fitted.model.answer(measurement.query)
+        return fitted.nudged(measurement, before)

@@ -61,6 +61,10 @@ class Fitted:
             )
         return replace(self, measurements=together, model=model, settled=len(together))
 
+    def settled_anew(self) -> "Fitted":
+        """With everything estimated anew, where that is not so already."""
+        return self if self.settled == len(self.measurements) else self.with_measured(())
+
     def nudged(self, measurement: Measurement, marginal: Array) -> "tuple[Fitted, Array]":
         """With one more measurement taken in roughly, and what the model then says of its clique, in records.
 
