@@ -51,14 +51,19 @@ _MOST_CALLS, _LEAST_CALLS, _PLACES = 1000, 100, 1_000_000_000
 STOP = "posterior"
 
 
-def posterior(measurements: Iterable[Measurement], base: Base, total: float, records: float) -> Model:
-    """The most likely model of `total` records; the base is a sample of `records`, or of fewer where answers say so."""
+def posterior(
+    measurements: Iterable[Measurement], base: Base, total: float, records: float, *, searched: int = SEARCHED
+) -> Model:
+    """The most likely model of `total` records; the base is a sample of `records`, or of fewer where answers say so.
+
+    How many that are is searched for on as many rows as make `searched` places, rows times queries.
+    """
     setting = _setting(measurements, base, total)
     evidence = setting.evidence
     if not evidence.size:
         return Model.of(base, {}, total)
     perturbed = evidence.values + SPLIT * evidence.stddevs * setting.signs
-    rows = SEARCHED // len(evidence.queries)
+    rows = max(1, searched // len(evidence.queries))
     if not isinstance(base, PublicRows) or len(base.codes) <= rows:
         found = _searched(setting, perturbed, records)
     else:
@@ -71,15 +76,10 @@ def posterior(measurements: Iterable[Measurement], base: Base, total: float, rec
 
 @dataclass(frozen=True, eq=False)
 class _Found:
-    """Fits at the best prior sample sizes.
+    """Fits at the best prior sample sizes."""
 
-    Attributes:
-        singles: that of the one-way marginals which the answers imply; None where they were measured themselves.
-        answers: that of all answers.
-    """
-
-    singles: CoupledState | None
-    answers: CoupledState
+    singles: CoupledState | None  # that of the implied one-way marginals; None where they were measured themselves
+    answers: CoupledState  # that of all answers
 
 
 def _searched(setting: Setting, perturbed: Array, records: float) -> _Found:

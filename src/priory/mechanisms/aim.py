@@ -1,6 +1,6 @@
 """AIM: again and again measure the marginal on which the model is farther off than a measurement would be."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -27,8 +27,8 @@ MOST_CELLS = 1_000_000
 CAREFUL = OneWays()
 # Where a model of few attributes has no more cells, every round estimates everything anew.
 QUICK_CELLS = 50_000
-# Candidates looked at in a round where there are many attributes.
-CANDIDATES_A_COLUMN = 30
+# Candidates that each choice is made among, at least, where there are as many.
+LEAST_CANDIDATES = 400
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -49,7 +49,7 @@ class AIM:
         together: of how many attributes one round measures one marginal, and of twice as many two.
         grown: everything is estimated anew where there are so many times the measurements of the last time; in
             between a new one is taken in by its clique alone.
-        most_candidates: how many marginals a round looks at, of many, where the attributes are not very many.
+        most_candidates: how many marginals a round looks at, of many; more where it measures several.
         name: what the release calls it.
     """
 
@@ -82,6 +82,11 @@ class AIM:
             name="aim-textbook",
         )
 
+    def with_effort(self, factor: float) -> "AIM":
+        """The mechanism with a model of so many times more cells, and rounds that look at as many more marginals."""
+        cells, candidates = int(factor * self.model_cells), int(factor * self.most_candidates)
+        return replace(self, model_cells=cells, most_candidates=max(LEAST_CANDIDATES, candidates))
+
     @property
     def choice_share(self) -> Fraction:
         return exact("choosing", self.choosing) * (1 - self.one_ways.first)
@@ -101,7 +106,7 @@ class AIM:
             curator.report_progress(number)
             most = self.model_cells * float(1 - (left - several * share) / budget.amount)
             before = len(fitted.measurements)
-            some = candidates.some(max(self.most_candidates, CANDIDATES_A_COLUMN * len(domain)), number)
+            some = candidates.some(max(self.most_candidates, several * LEAST_CANDIDATES), number)
             fitted, has_moved = self._round(curator, [budget.worth(share)] * several, fitted, some, most)
             left -= (len(fitted.measurements) - before) * share
             # Half the noise costs twice a pure ε and four times a ρ or μ².
