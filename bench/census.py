@@ -24,8 +24,10 @@ Codes = NDArray[np.int32]
 Floats = NDArray[np.float64]
 
 # How many levels each column has, and which are binned numbers; further columns have the same again.
-LEVELS = (53, 6, 2, 9, 5, 24, 16, 7, 3, 28, 2, 2, 12, 20, 4, 8, 18, 2, 30, 5, 11, 2, 24, 6, 25, 2, 3, 32, 9, 2, 22)
-LEVELS += (4, 15, 20, 2, 7, 26, 10, 2, 3, 28, 5)
+LEVELS = (
+    *(53, 6, 2, 9, 5, 24, 16, 7, 3, 28, 2, 2, 12, 20, 4, 8, 18, 2, 30, 5, 11, 2, 24, 6, 25, 2, 3, 32, 9, 2, 22),
+    *(4, 15, 20, 2, 7, 26, 10, 2, 3, 28, 5),
+)
 NUMBERS = frozenset((5, 9, 13, 18, 22, 24, 27, 33, 36, 40))
 # A column that only says which part of an earlier one a row is in: its own place and the other's.
 RECODES = {1: 0, 14: 12, 26: 24}
@@ -160,8 +162,8 @@ class _Column:
             parent = columns[self.parents[0]]
             return np.asarray(parent * self.size // LEVELS[self.parents[0] % len(LEVELS)], dtype=np.int32)
         logs = np.broadcast_to(self.logs, (rows, self.size)).copy()
-        for parent, tie in zip(self.parents, self.ties, strict=True):
-            logs += tie[columns[parent]]
+        for place, tie in zip(self.parents, self.ties, strict=True):
+            logs += tie[columns[place]]
         shares = np.exp(logs).cumsum(axis=1)
         points = rng.random(rows) * shares[:, -1]
         codes = np.asarray((shares <= points[:, None]).sum(axis=1), dtype=np.int32)

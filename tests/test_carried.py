@@ -2,14 +2,14 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 
 from priory.model import carried
 from priory.model.bases import Uniform
 from priory.model.model import Model
 from priory.queries.domain import Domain
 from priory.queries.query import Query
-from strategies_model import Case, cases
+from strategies_model import Case, brute, cases
 
 
 def marginals(domain: Domain) -> list[Query]:
@@ -19,9 +19,8 @@ def marginals(domain: Domain) -> list[Query]:
 @settings(max_examples=60)
 @given(cases())
 def test_pairs_and_triples_are_the_projections(case: Case) -> None:
-    model = Model(Uniform(case.domain), case.potentials, 7.0)
-    if not np.isfinite(model.log_z):
-        return
+    assume(bool(np.isfinite(brute(case.domain, case.potentials)[0])))
+    model = Model.of(Uniform(case.domain), case.potentials, 7.0)
     asked = marginals(case.domain)
     for query, answer in zip(asked, model.answers(asked), strict=True):
         np.testing.assert_allclose(answer, model.project(query.clique).values, atol=1e-9)

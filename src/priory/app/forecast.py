@@ -9,7 +9,7 @@ import itertools
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, is_dataclass, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -26,6 +26,8 @@ from priory.data.schema import Schema
 from priory.data.sources.memory import MemorySource
 from priory.data.table import html_table, text_table
 from priory.errors import DataError, OptionError
+from priory.mechanisms.aim import AIM
+from priory.mechanisms.prior import Prior
 from priory.mechanisms.steps.effort import NORMAL, at_effort
 from priory.model.bases import PublicRows
 from priory.model.model import Model
@@ -33,7 +35,7 @@ from priory.model.structural_zeros import without_zeros
 from priory.privacy.budget import Budget, Currency
 from priory.privacy.progress import Step, silent
 from priory.queries.domain import Clique, Domain
-from priory.queries.factor import Factor
+from priory.queries.factor import Array, Factor
 from priory.queries.query import Query
 from priory.release import Release
 from priory.release.estimated import uniform
@@ -52,6 +54,8 @@ SECONDS = 30.0
 _FEWEST, _DOUBLED = 8, 2.5
 # Twice the columns take between these many times as long, however short the first rehearsals were.
 _SLOWER = (2.0, 4.0)
+# And have errors between these many times as large.
+_WORSE = (0.8, 1.3)
 # A rehearsal that goes on for so many seconds after the time is up is stopped.
 _LATE = 3.0
 
@@ -83,6 +87,13 @@ class Rehearsal:
     rehearsed: int
     time_off: float | None = None
     error_off: float | None = None
+
+    def worse(self, times: float) -> "Rehearsal":
+        """With the errors that go on as they did when the columns were doubled, for so many times the columns."""
+        growth = 1.0 if self.error_off is None else min(max(1 / self.error_off, _WORSE[0]), _WORSE[1])
+        factor = growth ** math.log2(times)
+        columns = {name: min(1.0, factor * error) for name, error in self.columns.items()}
+        return replace(self, columns=columns, pairs={pair: min(1.0, factor * e) for pair, e in self.pairs.items()})
 
     @property
     def mean(self) -> float:
@@ -265,7 +276,8 @@ class _Rehearsing:
         assert before is not None  # noqa: S101  the first rehearsal is never stopped
         times = every / before.rehearsed
         seconds = before.seconds * slower ** math.log2(times)
-        return replace(before, budget=self.budget, seconds=seconds, memory_in_bytes=int(before.memory_in_bytes * times))
+        memory = int(before.memory_in_bytes * times)
+        return replace(before.worse(times), budget=self.budget, seconds=seconds, memory_in_bytes=memory)
 
     def _with(self, size: int, *, can_stop: bool) -> Rehearsal:
         rng = np.random.default_rng(self.seed)
@@ -286,8 +298,8 @@ class _Rehearsing:
         with_public = self.entry.with_public
         recipe = self.entry.build(schema.domain) if rows is None or with_public is None else with_public(rows)
         ways = 2 if len(self.schema.domain) > MOST_FOR_TRIPLES else 3
-        if len(schema.domain) < len(self.schema.domain) and is_dataclass(recipe) and hasattr(recipe, "workload"):
-            recipe = replace(recipe, workload=default_workload(schema.domain, ways))  # type: ignore[type-var]
+        if len(schema.domain) < len(self.schema.domain) and isinstance(recipe, AIM | Prior):
+            recipe = replace(recipe, workload=default_workload(schema.domain, ways))
         return at_effort(recipe, self.effort)
 
 
@@ -348,7 +360,7 @@ def _uneven(schema: Schema, rng: np.random.Generator) -> Model:
     """A model without the schema's impossible cells: uneven columns, each tied to the next two by what values share."""
     domain = schema.domain
     names = domain.attributes
-    potentials = {(name,): rng.normal(0, 1, domain[name]) for name in names}
+    potentials: dict[Clique, Array] = {(name,): rng.normal(0, 1, domain[name]) for name in names}
     near = [names[i : i + 3] for i in range(len(names)) if domain.size_of(names[i : i + 3]) <= MOST_TIED]
     for a, b in dict.fromkeys(pair for each in near for pair in itertools.combinations(each, 2)):
         ours, theirs = (rng.normal(size=(domain[name], FEATURES)) for name in (a, b))

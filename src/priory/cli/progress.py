@@ -119,7 +119,7 @@ def time_left(seen: list[tuple[float, float]]) -> float | None:
     logs = [(math.log(share / x), math.log(elapsed / t)) for t, x in points if x < share and t < elapsed]
     square = sum(x * x for x, _ in logs)
     power = sum(x * t for x, t in logs) / square if square > 0 else 1.0
-    return elapsed * (share ** -min(max(power, _SLOWEST_GROWTH), _FASTEST_GROWTH) - 1)
+    return elapsed * (math.pow(share, -min(max(power, _SLOWEST_GROWTH), _FASTEST_GROWTH)) - 1)
 
 
 def spoken(seconds: float) -> str:

@@ -163,7 +163,8 @@ class AIM:
             score = L1Error(group.weights, tuple(min(size, 2.0**31) for size in group.noise))
             [pick] = curator.choose(group.queries, [answers[query] for query in group.queries], score, choosing)
             query = group.queries[pick.query]
-            fitted, after = self._with(fitted, *measure(curator, [query], measuring), answers[query])
+            [measurement] = measure(curator, [query], measuring)
+            fitted, after = self._with(fitted, measurement, answers[query])
             moved.append(float(np.abs(after - answers[query]).sum()) > group.noise[pick.query])
             taken.update(query.clique)
         return fitted, 2 * sum(moved) >= len(moved)

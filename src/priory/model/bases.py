@@ -227,7 +227,7 @@ class PublicRows(Base):
         if len(self.codes) <= rows:
             return self
         kept = np.random.default_rng(0).choice(len(self.codes), rows, replace=False)
-        return PublicRows(self.codes[kept], self._domain, self.shares[kept])
+        return PublicRows(self.codes[kept], self.domain, self.shares[kept])
 
     def bind(self, cliques: Iterable[Clique]) -> Oracle:
         return RowsOracle(Layout.of(self.domain, cliques), self.codes, np.log(self.shares))

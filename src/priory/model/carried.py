@@ -5,7 +5,7 @@ pair that no bag holds costs small products of matrices along its path, and pair
 triple is put together where the paths between its attributes meet.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -73,12 +73,23 @@ class Carrier:
         waiting = list(entries)
         for v in entries:
             waiting.remove(v)
-            own, values = self._given(entries[v])
             later = {*axes, *(u for w in waiting for u in entries[w][0])}
-            kept = tuple([u for u in place if u in later])
-            table = np.einsum(table, place, values, own, (*kept, v))
-            place = (*kept, v)
+            place, table = self._joined((place, table), self._given(entries[v]), later)
         return table.transpose([place.index(v) for v in axes])
+
+    def _joined(self, table: LabelledTable, given: LabelledTable, later: Collection[int]) -> LabelledTable:
+        """A table times P(a | s), where it has all of s; what nobody needs later of s is summed."""
+        (place, values), (own, conditional) = table, given
+        *separator, a = own
+        both = [u for u in separator if u in later]
+        gone = [u for u in separator if u not in later]
+        rest = [u for u in place if u not in separator]
+        left = values.transpose([place.index(u) for u in (*both, *rest, *gone)])
+        right = conditional.transpose([own.index(u) for u in (*both, *gone, a)])
+        batch, summed = self._cells(both), self._cells(gone)
+        product = left.reshape(batch, -1, summed) @ right.reshape(batch, summed, -1)
+        place = (*both, *rest, a)
+        return place, product.reshape([self._shape[u] for u in place])
 
     def _given(self, table: LabelledTable) -> LabelledTable:
         """P(a | s), from P(s, a)."""
