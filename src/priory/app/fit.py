@@ -90,7 +90,9 @@ def fit(
         entry, job = ordered(schema, mechanism, public, by, workload)
         schema, text = job.schema, job.schema.dump()
         checked_row_limit(row_limit)
-        recipe = at_effort(recipe_of(entry, job), effort)
+        recipe = recipe_of(entry, job)
+        if effort != NORMAL:
+            recipe = at_effort(recipe, effort)
         book = Ledger.open(ledger) if isinstance(ledger, str | Path) else ledger
         relation, unit, max_rows = _protected(book, schema, relation, unit, max_rows)
         # What part of the budget private choices cost; all of it where a mechanism does not say.

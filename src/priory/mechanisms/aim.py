@@ -13,10 +13,8 @@ from priory.model.bases import PublicRows
 from priory.privacy.budget import Budget, exact
 from priory.privacy.curator import Curator
 from priory.privacy.journal import Transcript
-from priory.privacy.measurement import Measurement
 from priory.privacy.scores import L1Error
 from priory.queries.domain import Domain
-from priory.queries.factor import Array
 from priory.queries.workload import Workload
 from priory.release import Release
 from priory.select.candidates import Candidates, structure
@@ -149,30 +147,29 @@ class AIM:
 
         Each is chosen among a part of the candidates.
         """
-        planned = structure(curator.domain, fitted.cliques)
+        domain = curator.domain
+        planned = structure(domain, fitted.cliques)
         total = fitted.model.total
         worth = candidates.above_the_noise(planned, most_cells, shares[0].part(1 - self.choosing), total)
+        groups = worth.groups(len(shares))
         answers = dict(zip(worth.queries, fitted.model.answers(worth.queries), strict=True))
         taken: set[str] = set()
         moved: list[bool] = []
-        for i, share in enumerate(shares):
-            group = worth.group(i, len(shares), taken)
-            if not group.queries:
+        for share, group in zip(shares, groups, strict=True):
+            free = [i for i, query in enumerate(group.queries) if taken.isdisjoint(query.clique)]
+            if not free:
                 continue
             choosing, measuring = share.split((self.choosing, 1 - self.choosing))
-            score = L1Error(group.weights, tuple(min(size, 2.0**31) for size in group.noise))
-            [pick] = curator.choose(group.queries, [answers[query] for query in group.queries], score, choosing)
-            query = group.queries[pick.query]
+            queries = [group.queries[i] for i in free]
+            score = L1Error(tuple(group.weights[i] for i in free), tuple(min(group.noise[i], 2.0**31) for i in free))
+            [pick] = curator.choose(queries, [answers[query] for query in queries], score, choosing)
+            query = queries[pick.query]
             [measurement] = measure(curator, [query], measuring)
-            fitted, after = self._with(fitted, measurement, answers[query])
-            moved.append(float(np.abs(after - answers[query]).sum()) > group.noise[pick.query])
+            if len(domain) < 2 * self.together and planned.size_in_cells <= QUICK_CELLS:
+                fitted = fitted.with_measured([measurement])
+                [after] = fitted.model.answers([query])
+            else:
+                fitted, after = fitted.nudged(measurement, answers[query])
+            moved.append(float(np.abs(after - answers[query]).sum()) > group.noise[free[pick.query]])
             taken.update(query.clique)
         return fitted, 2 * sum(moved) >= len(moved)
-
-    def _with(self, fitted: Fitted, measurement: Measurement, before: Array) -> tuple[Fitted, Array]:
-        """One more measurement taken in, and what the model then says of its clique, where it said `before`."""
-        domain = fitted.base.domain
-        if len(domain) < 2 * self.together and structure(domain, fitted.cliques).size_in_cells <= QUICK_CELLS:
-            fitted = fitted.with_measured([measurement])
-            return fitted, fitted.model.answer(measurement.query)
-        return fitted.nudged(measurement, before)

@@ -1,7 +1,7 @@
 """Candidates: the marginals that an adaptive mechanism may measure, what each matters, which still fit the model."""
 
 import itertools
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -85,15 +85,9 @@ class Worth(NamedTuple):
     weights: tuple[float, ...]  # how much of the workload each is about
     noise: tuple[float, ...]  # the L1 norm of the noise that each would have
 
-    def group(self, number: int, of: int, without: Collection[str]) -> "Worth":
-        """Every so manieth of them, from a number on, that is about none of some attributes."""
-        places = range(number, len(self.queries), of)
-        kept = [i for i in places if not any(name in without for name in self.queries[i].clique)]
-        return Worth(
-            tuple(self.queries[i] for i in kept),
-            tuple(self.weights[i] for i in kept),
-            tuple(self.noise[i] for i in kept),
-        )
+    def groups(self, count: int) -> list["Worth"]:
+        """So many groups of them, of nearly the same size."""
+        return [Worth(self.queries[i::count], self.weights[i::count], self.noise[i::count]) for i in range(count)]
 
 
 def structure(domain: Domain, cliques: Sequence[Clique]) -> Plan:
