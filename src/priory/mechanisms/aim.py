@@ -151,17 +151,17 @@ class AIM:
         planned = structure(domain, fitted.cliques)
         total = fitted.model.total
         worth = candidates.above_the_noise(planned, most_cells, shares[0].part(1 - self.choosing), total)
-        groups = worth.groups(len(shares))
         answers = dict(zip(worth.queries, fitted.model.answers(worth.queries), strict=True))
         taken: set[str] = set()
         moved: list[bool] = []
-        for share, group in zip(shares, groups, strict=True):
-            free = [i for i, query in enumerate(group.queries) if taken.isdisjoint(query.clique)]
+        for number, share in enumerate(shares):
+            group = range(number, len(worth.queries), len(shares))
+            free = [i for i in group if taken.isdisjoint(worth.queries[i].clique)]
             if not free:
                 continue
             choosing, measuring = share.split((self.choosing, 1 - self.choosing))
-            queries = [group.queries[i] for i in free]
-            score = L1Error(tuple(group.weights[i] for i in free), tuple(min(group.noise[i], 2.0**31) for i in free))
+            queries = [worth.queries[i] for i in free]
+            score = L1Error(tuple(worth.weights[i] for i in free), tuple(min(worth.noise[i], 2.0**31) for i in free))
             [pick] = curator.choose(queries, [answers[query] for query in queries], score, choosing)
             query = queries[pick.query]
             [measurement] = measure(curator, [query], measuring)
@@ -170,6 +170,6 @@ class AIM:
                 [after] = fitted.model.answers([query])
             else:
                 fitted, after = fitted.nudged(measurement, answers[query])
-            moved.append(float(np.abs(after - answers[query]).sum()) > group.noise[free[pick.query]])
+            moved.append(float(np.abs(after - answers[query]).sum()) > worth.noise[free[pick.query]])
             taken.update(query.clique)
         return fitted, 2 * sum(moved) >= len(moved)

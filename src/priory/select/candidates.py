@@ -85,10 +85,6 @@ class Worth(NamedTuple):
     weights: tuple[float, ...]  # how much of the workload each is about
     noise: tuple[float, ...]  # the L1 norm of the noise that each would have
 
-    def groups(self, count: int) -> list["Worth"]:
-        """So many groups of them, of nearly the same size."""
-        return [Worth(self.queries[i::count], self.weights[i::count], self.noise[i::count]) for i in range(count)]
-
 
 def structure(domain: Domain, cliques: Sequence[Clique]) -> Plan:
     """The plan of what was measured, however large."""
