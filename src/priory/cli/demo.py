@@ -22,17 +22,11 @@ QUESTIONS = ("How many live in each district?", "What do people earn, by educati
 
 @dataclass(frozen=True)
 class Files:
-    """What the demo leaves behind.
+    """What the demo leaves behind."""
 
-    Attributes:
-        release: the release.
-        rows: synthetic rows.
-        report: the page to look at; None where the libraries that draw are missing.
-    """
-
-    release: Path
-    rows: Path
-    report: Path | None
+    release: Path  # the release
+    rows: Path  # synthetic rows
+    report: Path | None  # the page to look at; None where the libraries that draw are missing
 
 
 def demo(

@@ -20,19 +20,13 @@ Scalar: TypeAlias = str | int | float | bool | None
 
 @dataclass(frozen=True)
 class Value:
-    """A value of the file.
+    """A value of the file."""
 
-    Attributes:
-        data: a scalar, a tuple of values, or a mapping from a key's text to the key and its value.
-        text: a scalar as it was written, without its quotes.
-        line: where it begins, counted from 1.
-        path: the file, if there is one.
-    """
-
+    # a scalar, a tuple of values, or a mapping from a key's text to the key and its value
     data: "Scalar | tuple[Value, ...] | Mapping[str, tuple[Value, Value]]"
-    text: str
-    line: int
-    path: str | None
+    text: str  # a scalar as it was written, without its quotes
+    line: int  # where it begins, counted from 1
+    path: str | None  # the file, if there is one
 
     def error(self, message: str, column: str | None = None) -> SchemaError:
         """An error that names this place, to be raised."""

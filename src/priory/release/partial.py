@@ -12,17 +12,11 @@ from priory.release.release import Release
 
 @dataclass(frozen=True, eq=False)
 class Partial:
-    """A run that ended early: what it was asked, and what it was answered until then.
+    """A run that ended early: what it was asked, and what it was answered until then."""
 
-    Attributes:
-        job: what it was asked.
-        statement: what it promises, with what was paid until then.
-        transcript: what it was answered.
-    """
-
-    job: Job
-    statement: Statement
-    transcript: Transcript
+    job: Job  # what it was asked
+    statement: Statement  # what it promises, with what was paid until then
+    transcript: Transcript  # what it was answered
 
     @classmethod
     def load(cls, path: str | Path) -> "Partial":

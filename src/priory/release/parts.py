@@ -20,17 +20,11 @@ from priory.release import archive
 
 @dataclass(frozen=True)
 class PublicCheck:
-    """What a look at the private table says of public rows.
+    """What a look at the private table says of public rows."""
 
-    Attributes:
-        error: the largest error over the workload that reweighing cannot repair, as a share of all rows.
-        stddev: of its noise.
-        kind: "exact", or "floor" for a bound from below that is usually close.
-    """
-
-    error: float
-    stddev: float
-    kind: Literal["exact", "floor"]
+    error: float  # the largest error over the workload that reweighing cannot repair, as a share of all rows
+    stddev: float  # of its noise
+    kind: Literal["exact", "floor"]  # "exact", or "floor" for a bound from below that is usually close
 
     def __str__(self) -> str:
         least = "at least " if self.kind == "floor" else ""
@@ -39,17 +33,12 @@ class PublicCheck:
 
 @dataclass(frozen=True)
 class Round:
-    """A round of DualQuery's game: queries were sampled, and a record was found that avoids them.
+    """A round of DualQuery's game: queries were sampled, and a record was found that avoids them."""
 
-    Attributes:
-        picks: the sampled queries, by their number in the workload; a complement counts the rows its query does not.
-        row: the record, one code for each attribute.
-        sharpness: the picks were drawn with chances ∝ exp(sharpness·payoff); 0 where all were alike.
-    """
-
+    # the sampled queries, by their number in the workload; a complement counts the rows its query does not
     picks: tuple[Pick, ...]
-    row: tuple[int, ...]
-    sharpness: float
+    row: tuple[int, ...]  # the record, one code for each attribute
+    sharpness: float  # the picks were drawn with chances ∝ exp(sharpness·payoff); 0 where all were alike
 
 
 @dataclass(frozen=True)

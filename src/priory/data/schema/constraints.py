@@ -25,20 +25,13 @@ class Condition:
 
     On a column with bins it holds only for the bins that lie wholly inside it, so that no possible row is declared
     impossible. A missing cell satisfies no condition but `null`.
-
-    Attributes:
-        column: the column.
-        values: any of these; or
-        below: less than this, and
-        above: greater than this; or
-        null: missing.
     """
 
-    column: str
-    values: tuple[PublicValue, ...] = ()
-    below: PublicValue | None = None
-    above: PublicValue | None = None
-    null: bool = False
+    column: str  # the column
+    values: tuple[PublicValue, ...] = ()  # any of these; or
+    below: PublicValue | None = None  # less than this, and
+    above: PublicValue | None = None  # greater than this; or
+    null: bool = False  # missing
 
     def mask(self, column: ModelledColumn) -> Mask:
         """Which codes satisfy the condition, whatever value in their bin they stand for."""
@@ -74,13 +67,9 @@ class Condition:
 
 @dataclass(frozen=True, kw_only=True)
 class Forbid:
-    """A combination of conditions that no row satisfies.
+    """A combination of conditions that no row satisfies."""
 
-    Attributes:
-        conditions: one for each column concerned.
-    """
-
-    conditions: tuple[Condition, ...]
+    conditions: tuple[Condition, ...]  # one for each column concerned
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
@@ -97,16 +86,11 @@ class Forbid:
 
 @dataclass(frozen=True, kw_only=True)
 class Determine:
-    """A column whose value follows from another's; a missing cell breaks no dependency.
+    """A column whose value follows from another's; a missing cell breaks no dependency."""
 
-    Attributes:
-        column: the column that is determined.
-        by: the column that determines it.
-        values: pairs of a value of `by` and the value of `column` that follows; other values of `by` leave it free.
-    """
-
-    column: str
-    by: str
+    column: str  # the column that is determined
+    by: str  # the column that determines it
+    # pairs of a value of `by` and the value of `column` that follows; other values of `by` leave it free
     values: tuple[tuple[PublicValue, PublicValue], ...]
 
     @property
@@ -128,13 +112,9 @@ class Determine:
 
 @dataclass(frozen=True, kw_only=True)
 class Order:
-    """Columns whose values do not fall from one to the next; a missing cell breaks no order.
+    """Columns whose values do not fall from one to the next; a missing cell breaks no order."""
 
-    Attributes:
-        columns: at least two, all numbers, all dates, all datetimes, or ordinals with the same levels.
-    """
-
-    columns: tuple[str, ...]
+    columns: tuple[str, ...]  # at least two, all numbers, all dates, all datetimes, or ordinals with the same levels
 
     @property
     def cliques(self) -> tuple[Clique, ...]:

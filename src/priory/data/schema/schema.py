@@ -24,14 +24,10 @@ MOST_GROUPS = 100_000
 
 @dataclass(frozen=True, kw_only=True)
 class Group:
-    """Groups of rows that get a result each, by their public values.
+    """Groups of rows that get a result each, by their public values."""
 
-    Attributes:
-        by: the columns whose values make the groups.
-        values: the values of each group, or None for all combinations of declared levels.
-    """
-
-    by: tuple[str, ...]
+    by: tuple[str, ...]  # the columns whose values make the groups
+    # the values of each group, or None for all combinations of declared levels
     values: tuple[tuple[PublicValue, ...], ...] | None
 
     def check(self, columns: Sequence[Column]) -> None:

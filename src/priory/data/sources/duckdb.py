@@ -40,19 +40,12 @@ LEAST_MEMORY = 2**27
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DuckDBSource:
-    """Records held as a table of codes by DuckDB, which moves it to a folder of its own when memory runs short.
+    """Records held as a table of codes by DuckDB, which moves it to a folder of its own when memory runs short."""
 
-    Attributes:
-        domain: the attributes and their sizes.
-        connection: the private database with the table.
-        folder: where it may write; removed with the source.
-        row_limit: how many rows are declared.
-    """
-
-    domain: Domain
-    connection: DuckDBPyConnection
-    folder: str
-    row_limit: int = ROW_LIMIT
+    domain: Domain  # the attributes and their sizes
+    connection: DuckDBPyConnection  # the private database with the table
+    folder: str  # where it may write; removed with the source
+    row_limit: int = ROW_LIMIT  # how many rows are declared
 
     def close(self) -> None:
         """Forget the records and remove the folder; also done when the source is no longer used."""

@@ -37,23 +37,15 @@ class Bag:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """How the marginals of a set of cliques will be computed, described before anything is allocated.
+    """How the marginals of a set of cliques will be computed, described before anything is allocated."""
 
-    Attributes:
-        domain: all attributes.
-        cliques: the cliques asked for.
-        buckets: the elimination order: each attribute, as a number into the domain, with its neighbours at that time.
-        maximal: the cliques that are not inside another one.
-        home: for each clique, the index of its maximal clique in `maximal` (−1 for the empty clique).
-        bags: children before parents.
-    """
-
-    domain: Domain
-    cliques: tuple[Clique, ...]
+    domain: Domain  # all attributes
+    cliques: tuple[Clique, ...]  # the cliques asked for
+    # the elimination order: each attribute, as a number into the domain, with its neighbours at that time
     buckets: tuple[Bucket, ...]
-    maximal: tuple[Clique, ...]
-    home: tuple[int, ...]
-    bags: tuple[Bag, ...]
+    maximal: tuple[Clique, ...]  # the cliques that are not inside another one
+    home: tuple[int, ...]  # for each clique, the index of its maximal clique in `maximal` (−1 for the empty clique)
+    bags: tuple[Bag, ...]  # children before parents
 
     def attributes_of(self, bag: Bag) -> Clique:
         """The names of a bag's members, in the order of its axes."""
