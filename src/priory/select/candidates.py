@@ -16,10 +16,15 @@ from priory.select.workloads import default_workload
 
 @dataclass(frozen=True)
 class Candidates:
-    """Every marginal of the workload's marginals."""
+    """Every marginal of the workload's marginals.
 
-    cliques: tuple[Clique, ...]  # what could be measured
-    weights: tuple[float, ...]  # how much of the workload each is about: Σ weight(W)·|r ∩ W| over its cliques W [AIM]
+    Attributes:
+        cliques: what could be measured.
+        weights: how much of the workload each is about: Σ weight(W)·|r ∩ W| over its cliques W [AIM].
+    """
+
+    cliques: tuple[Clique, ...]
+    weights: tuple[float, ...]
 
     @classmethod
     def of(cls, domain: Domain, workload: Workload | None, most_cells: int) -> "Candidates":
