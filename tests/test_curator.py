@@ -1,6 +1,6 @@
 import itertools
 import pickle
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -342,3 +342,22 @@ def test_the_curator_keeps_its_own_reservation_open_only_inside_the_run() -> Non
         pass
     with pytest.raises(Exception, match="settled"):
         Curator.answer(curator, [AGE], [HALF])
+
+
+class Shifty(list[Query]):
+    """A sequence that gives queries of another class once it was read."""
+
+    def __iter__(self) -> Iterator[Query]:
+        yield from tuple(super().__iter__())
+        self[:] = [Doubled(query.domain, query.parts) for query in super().__iter__()]
+
+
+def test_queries_are_read_once_so_that_what_was_checked_is_what_is_answered() -> None:
+    with curated(HALF) as curator:
+        (measured,) = curator.answer(Shifty([AGE]), [HALF.part("1/2")])
+        assert type(measured.query) is Query
+        with pytest.MonkeyPatch.context() as patch:
+            asked: list[type] = []
+            patch.setattr(curator._truths, "of", lambda queries: asked.extend(map(type, queries)) or [np.zeros(4, int)])
+            curator.choose(Shifty([AGE]), [np.zeros(4)], L1Error(), HALF.part("1/2"))
+    assert asked == [Query]

@@ -96,7 +96,7 @@ class Curator:
             total = int(self._truths.of([Query.marginal(self.domain, ())])[0])
             if total >= self.row_limit:
                 raise DataError(
-                    f"the table has more rows than its source declares; declare more than {self.row_limit:,}"
+                    f"the table has more than the {self.row_limit:,} rows its source declares; declare more"
                 )
             self._public_total = total
             self._journal.write(PublicTotal(total))
@@ -134,14 +134,14 @@ class Curator:
         Raises:
             BudgetError: the shares are more than is left. Nothing was looked at.
         """
+        # A sequence of another class could give other queries after the check.
+        queries, shares = tuple(queries), tuple(shares)
         if len(shares) != len(queries):
             raise OptionError("shares", f"{len(shares)} were given for {len(queries)} queries")
         self._check_queries(queries)
         for share in shares:
             self._check_share(share)
-        sizes = [
-            sensitivity(query, share.relation, share.max_rows) for query, share in zip(queries, shares, strict=True)
-        ]
+        sizes = [sensitivity(query, self.relation, self.budget.max_rows) for query in queries]
         asked = zip(queries, sizes, shares, strict=True)
         priced = [self._priced_noise(_described(query), size, share, noise) for query, size, share in asked]
         self._journal.make_room(queries)
@@ -180,6 +180,7 @@ class Curator:
         Raises:
             BudgetError: the share is more than is left. Nothing was looked at.
         """
+        queries = tuple(queries)
         self._check_queries(queries)
         self._check_share(share)
         if type(score) not in SCORES:
@@ -241,7 +242,7 @@ class Curator:
     def _check_query(self, query: Query) -> None:
         if type(query) is not Query:
             raise OptionError(
-                "queries", f"a query is a Query and nothing derived from it; got a {type(query).__name__}"
+                "queries", f"each must be a Query and nothing derived from it; got {type(query).__name__}"
             )
         if self.domain.project(self.domain.checked(query.clique)) != query.domain:
             raise DomainError(f"a query over {query.clique} has sizes {query.domain.shape} unlike the data's")
@@ -266,15 +267,13 @@ class Curator:
         if share.amount <= 0:
             raise OptionError("share", f"something above 0 must be paid; got {share}")
         if (share.currency, share.relation, share.max_rows) != (mine.currency, mine.relation, mine.max_rows):
-            raise OptionError(
-                "share", f"{share} is no part of this run's budget, {mine}; use budget.split or budget.part"
-            )
+            said = f"{share} is no part of this run's budget, {mine}; use budget.split or budget.part"
+            raise OptionError("share", said)
 
     def _check_kind(self, kind: str) -> None:
         if kind not in self._randomness.kinds:
-            raise OptionError(
-                "randomness", f"{self._randomness.name} cannot draw {kind}; take priory's samplers, or pay in rho"
-            )
+            said = f"{self._randomness.name} cannot draw {kind}; take priory's samplers, or pay in rho"
+            raise OptionError("randomness", said)
 
     def _priced_noise(self, what: str, size: Sensitivity, share: Budget, kind: NoiseKind | None) -> tuple[Noise, Event]:
         """The least noise that `share` buys, and what is paid for it."""
@@ -311,10 +310,8 @@ class Curator:
 
 
 def _paid(cost: Fraction | None, share: Budget) -> Fraction:
-    """What is charged for something bought with `share`: the share, for it costs no more.
-
-    It is less by a rounding at most; shares add up to the whole, and costs would not. What tells nothing is free.
-    """
+    """What is charged for something bought with `share`: the share, for it costs no more."""
+    # It is less by a rounding at most; shares add up to the whole, and costs would not. What tells nothing is free.
     if cost is None or cost > share.amount:
         raise AssertionError("it costs more than the share that bought it")
     return share.amount if cost else Fraction(0)
