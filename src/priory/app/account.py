@@ -16,10 +16,7 @@ from priory.release.partial import Partial
 
 @contextmanager
 def accounted() -> Iterator["Account"]:
-    """Give every exception that leaves the block the attributes `spent` and `partial`, and a note that says so.
-
-    `spent` is a `Spent`; `partial` is the `Partial` of what was answered, or None.
-    """
+    """Give every exception that leaves the block `spent`, `partial` (what was answered, or None) and a note of them."""
     account = Account()
     try:
         yield account

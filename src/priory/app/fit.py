@@ -139,10 +139,7 @@ def fit(
 def _protected(
     book: Ledger | None, schema: Schema, relation: str | Relation | None, unit: str | None, max_rows: int | None
 ) -> tuple[str | Relation, str | None, int]:
-    """Which tables are neighbours, the column of the person and how many of their rows count.
-
-    By default it is what the ledger says, or without one the schema.
-    """
+    """Which tables are neighbours, the person's column, how many rows count; by default as ledger or schema says."""
     if book is None:
         usual: tuple[Relation, str | None, int] = Relation.ADD_REMOVE, schema.person, 1
     else:

@@ -22,15 +22,10 @@ class Recoverable(Protocol):
     """A mechanism with its own estimate, other than the graphical model of its measurements."""
 
     def recovered(self, release: Release, transcript: Transcript, budget: Budget) -> Release:
-        """The release with the mechanism's own estimate, from as much as there is; no private data is needed.
+        """The release with the mechanism's own estimate, from the noisy answers of `release` and all of `transcript`.
 
-        Args:
-            release: the noisy answers, the statement and the schema.
-            transcript: everything that was answered, picks too, in order.
-            budget: what the whole run could have spent.
-
-        Raises:
-            PrioryError: its own estimate cannot be made from so little.
+        `budget` is what the whole run could have spent. No private data is needed. A `PrioryError` where its own
+        estimate cannot be made from so little.
         """
 
 

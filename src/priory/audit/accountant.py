@@ -43,9 +43,8 @@ def accountant(effort: Effort) -> Iterator[Finding]:  # noqa: ARG001
     yield _agreement("μ², dp-accounting", exact, _pld_epsilon)
     above = [(rho, delta) for rho, delta in pairs if rho in (0.1, 1.0) and delta >= 1e-9]
     least = min(ours[rho, delta] / _pld_epsilon((2 * rho) ** 0.5, delta) for rho, delta in above)
-    yield Finding(
-        f"accountant: ρ at or above the exact ε, {len(above)} values", f"ratio ≥ {least:.4f}", "≥ 1", least >= 1
-    )
+    test = f"accountant: ρ at or above the exact ε, {len(above)} values"
+    yield Finding(test, f"ratio ≥ {least:.4f}", "≥ 1", least >= 1)
 
 
 def _agreement(other: str, ours: dict[tuple[float, float], float], theirs: Callable[[float, float], float]) -> Finding:

@@ -38,15 +38,18 @@ def demo(
     _make(output)
     if not as_json:
         say("Klosterwiek is a made-up town. Last year's register is public; this year's is to be treated as private.\n")
-        say(
-            f"1. Fit this year's register with ε = {EPSILON}, δ = {DELTA}, starting from last year's. A few seconds …\n"
-        )
+        budget = f"ε = {EPSILON}, δ = {DELTA}"
+        say(f"1. Fit this year's register with {budget}, starting from last year's. A few seconds …\n")
     schema = Schema.load(town.SCHEMA)
     release = fit(town.THIS_YEAR, schema, epsilon=EPSILON, delta=DELTA, mechanism=MECHANISM, public=town.LAST_YEAR)
     if not as_json:
         write(str(release.statement))
         say("\n2. Ask it. Nine intervals in ten should hold the true figure.")
-    answers = _answers(release)
+    answers = [
+        release.marginal("district"),
+        release.mean("income", by="education"),
+        release.share("smoker", given="sex"),
+    ]
     if not as_json:
         for question, answer in zip(QUESTIONS, answers, strict=True):
             write(f"\n{question}\n{answer}")
@@ -58,14 +61,6 @@ def demo(
         return
     write(f"\n{sample.head(5)}")
     say(_ending(files))
-
-
-def _answers(release: Release) -> list[Table]:
-    return [
-        release.marginal("district"),
-        release.mean("income", by="education"),
-        release.share("smoker", given="sex"),
-    ]
 
 
 def _make(folder: Path) -> None:

@@ -4,7 +4,7 @@ import csv
 import itertools
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -58,9 +58,8 @@ def estimate(
     described = schema_of_measurements(measurements, name=output.stem) if schema is None else Schema.load(schema)
     cliques = [described.domain.checked(names.split(",")) for names in marginal or ()]
     measured = [m for path in measurements for m in read_measurements(path, described)]
-    release = declared_release(
-        measured, described, budget, total=total, stop="fission" if stop == "fission" else "converged"
-    )
+    how: Literal["fission", "converged"] = "fission" if stop == "fission" else "converged"
+    release = declared_release(measured, described, budget, total=total, stop=how)
     release.save(output)
     _show(release, cliques, output, as_json=as_json)
 
@@ -96,9 +95,8 @@ def _show(release: Release, cliques: Sequence[Clique], output: Path, *, as_json:
         writer = csv.writer(stdout(), lineterminator="\n")
         writer.writerow([*clique, "estimate"])
         cells = itertools.product(*(labels[name] for name in clique))
-        writer.writerows(
-            [*cell, f"{value:.3f}"] for cell, value in zip(cells, model.project(clique).values.ravel(), strict=True)
-        )
+        values = model.project(clique).values.ravel()
+        writer.writerows([*cell, f"{value:.3f}"] for cell, value in zip(cells, values, strict=True))
     if not cliques:
         write(str(release.statement))
     say(f"{count} measurements, about {model.total:,.0f} rows. {reason} Wrote {output}.")

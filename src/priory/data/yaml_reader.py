@@ -90,13 +90,10 @@ class Value:
 
 
 def read(text: str, path: str | None = None) -> Value:
-    """Read one YAML document.
+    """Read one YAML document; a `SchemaError` with the line if the text is not YAML of this kind.
 
     Only `true` and `false` are booleans; only plain decimal numbers are numbers (`007` and `12:30` are texts); dates
     are texts; a key may not occur twice.
-
-    Raises:
-        SchemaError: with the line, if the text is not YAML of this kind.
     """
     import yaml
 

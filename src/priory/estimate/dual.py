@@ -225,9 +225,7 @@ class _Unit:
 
 
 def _degrees_of_freedom(ridge: Array, misfit: Array) -> float:
-    """About how many degrees of freedom a fit takes up, and a share of what is left to explain.
-
-    Each answer takes up N·Var/(N·Var + λσ²). An error far below their sum is lost in the noise of the answers, and one
-    far below what is left to explain is made good by the next step.
-    """
+    """About how many degrees of freedom a fit takes up, and a share of what is left to explain."""
+    # Each answer takes up N·Var/(N·Var + λσ²). An error far below their sum is lost in the noise of the answers, and
+    # one far below what is left to explain is made good by the next step.
     return float(np.sum(1 - ridge)) + _UNEXPLAINED * max(0.0, float(misfit @ misfit) - len(misfit))

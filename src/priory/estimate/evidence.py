@@ -94,10 +94,8 @@ class Evidence:
         return (self.predicted(marginals) - self.values) / self.stddevs
 
     def variances(self, marginals: Array, total: float) -> Array:
-        """How much each answer varies where `total` records are drawn from these marginals: N·Var, at least 0.
-
-        It is the diagonal of Q·Cov·Qᵀ, the second derivatives of N log Z in the multipliers of the answers.
-        """
+        """How much each answer varies where `total` records are drawn from these marginals: N·Var, at least 0."""
+        # It is the diagonal of Q·Cov·Qᵀ, the second derivatives of N log Z in the multipliers of the answers.
         squares = self._answered(self._squared, marginals)
         return np.maximum(squares - self.predicted(marginals) ** 2 / total, 0.0)
 

@@ -29,11 +29,9 @@ _PATIENCE = 20
 
 
 def levels(evidence: Evidence, known: Sequence[int] = ()) -> list[list[int]]:
-    """The numbers of the queries, strongest first, each level adding those up to ten times weaker.
-
-    Strength is lost with the number of cells a query spreads the records over, and with its noise. Queries that are
-    `known`, because the estimate starts from them, belong to every level.
-    """
+    """The numbers of the queries, strongest first, each level adding those up to ten times weaker."""
+    # Strength is lost with the number of cells a query spreads the records over, and with its noise. Queries that are
+    # `known`, because the estimate starts from them, belong to every level.
     weakness = {
         i: math.log(query.rows) - 0.5 * math.log(np.mean(evidence.stddevs[span] ** -2.0))
         for i, (query, span) in enumerate(zip(evidence.queries, evidence.spans, strict=True))

@@ -50,11 +50,7 @@ class Problem:
 
     @property
     def evidence(self) -> Evidence:
-        """The evidence of a loss that is made from measurements.
-
-        Raises:
-            OptionError: the loss is a custom one.
-        """
+        """The evidence of a loss that is made from measurements; an `OptionError` where it is a custom one."""
         if self.loss.evidence is None:
             raise OptionError("solver", "this solver needs the L2 or L1 loss; use MirrorDescent for a custom loss")
         return self.loss.evidence
@@ -137,11 +133,7 @@ class Solver(Protocol):
     traits: ClassVar[Traits] = Traits()
 
     def init(self, problem: Problem, start: Start = BASE) -> State:
-        """The first guess, from where `start` says, and whatever must be carried between steps.
-
-        Raises:
-            OptionError: it cannot minimise this loss.
-        """
+        """The first guess, from `start`, and what steps carry; an `OptionError` if it cannot minimise this loss."""
 
     def step(self, problem: Problem, state: State) -> State:
         """One iteration. Pure: same state in, same state out."""

@@ -53,11 +53,7 @@ class Base(ABC):
         """About how much memory its oracle takes, tilted on these cliques."""
 
     def oracle(self, potentials: Mapping[Any, Values]) -> tuple[float, dict[Clique, Factor]]:
-        """log Z and the marginals on the cliques of `potentials`, each summing to 1.
-
-        Raises:
-            DomainError: a clique or a shape does not fit the domain, or the potentials leave no mass.
-        """
+        """log Z and the marginals, summing to 1, on the cliques of `potentials`; a `DomainError` if they do not fit."""
         checked = potentials_of(self.domain, potentials)
         oracle = self.bind(tuple(checked))
         log_z, marginals = oracle(oracle.layout.pack(checked))

@@ -66,6 +66,4 @@ class MixedTilted(Tilted):
         return np.asarray(np.logaddexp.reduce(each, axis=0))
 
     def entropy(self) -> float:
-        raise OptionError(
-            "base", "the entropy of a mixture has no closed form; use `divergence`, from its base, instead"
-        )
+        raise OptionError("base", "the entropy of a mixture has no closed form; use its `divergence`, from its base")

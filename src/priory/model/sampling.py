@@ -36,12 +36,10 @@ class Chance:
         return cls(seed if isinstance(seed, np.random.Generator) else np.random.default_rng(seed), method)
 
     def allocated(self, weights: Array, counts: Ints) -> Ints:
-        """Divide `counts[g]` records among the cells of row g of `weights`.
-
-        By rounding, each cell gets the floor or the ceiling of its expected number, which it has on average: one
-        uniform draw a row places a comb over the cumulated weights (systematic sampling). Independently, each row is
-        multinomial.
-        """
+        """Divide `counts[g]` records among the cells of row g of `weights`."""
+        # By rounding, each cell gets the floor or the ceiling of its expected number, which it has on average: one
+        # uniform draw a row places a comb over the cumulated weights (systematic sampling). Independently, each row is
+        # multinomial.
         if self.method == "independent":
             return self.rng.multinomial(counts, weights / weights.sum(axis=1, keepdims=True)).astype(np.int64)
         steps = np.cumsum(weights, axis=1)
@@ -129,10 +127,8 @@ class Columns:
         return cls(shape, np.empty((n, len(shape)), dtype=np.int32, order="F"))
 
     def draw(self, new: tuple[int, ...], given: tuple[int, ...], weights: Weights, chance: Chance) -> None:
-        """Fill the columns `new`, given those of `given`, which were drawn before.
-
-        The cells of `given` are the groups, those of `new` the columns of their weights, in C order.
-        """
+        """Fill the columns `new`, given those of `given`, which were drawn before."""
+        # The cells of `given` are the groups, those of `new` the columns of their weights, in C order.
         if not new:
             return
         if given:

@@ -163,11 +163,7 @@ def array_bytes(array: NDArray[Any]) -> bytes:
 
 
 def array_of(data: bytes) -> NDArray[Any]:
-    """The array in `data`; numbers only.
-
-    Raises:
-        ValueError: it holds anything else.
-    """
+    """The array in `data`; a `ValueError` if it holds anything but numbers."""
     # NumPy's own reader takes the header for Python, and allocates whatever it claims.
     header = _HEADER.match(data)
     if header is None or header.end() != 10 + int.from_bytes(data[8:10], "little"):

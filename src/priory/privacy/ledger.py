@@ -304,18 +304,14 @@ class Reservation:
     def charge(self, events: Sequence[Event]) -> None:
         """Pay for `events`, all or none of them; private rows may be counted for them afterwards.
 
-        They are in the book, durably, when this returns.
-
-        Raises:
-            BudgetError: they cost more than is left. Nothing was paid.
-            LedgerError: the reservation is not in use, or the book cannot be written. Nothing was paid.
+        They are in the book, durably, when this returns. Where it raises (a `BudgetError` if they cost more than is
+        left, a `LedgerError` if the book cannot be written or the reservation is not in use) nothing was paid.
         """
         if any(event.cost < 0 or event.additive < 0 for event in events):
             raise LedgerError("a cost is never below 0")
         if any(event.currency not in (None, self.budget.currency) for event in events):
-            raise LedgerError(
-                f"this run pays in {self.budget.currency.letter}; a cost in another currency is no part of it"
-            )
+            letter = self.budget.currency.letter
+            raise LedgerError(f"this run pays in {letter}; a cost in another currency is no part of it")
         asked = sum((event.cost for event in events), NOTHING)
         additive = sum((event.additive for event in events), NOTHING)
         # With the lock, no other thread can settle it between the check and the payment.

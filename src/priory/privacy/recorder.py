@@ -64,11 +64,7 @@ class Recorder:
 
     @classmethod
     def beside(cls, output: str | Path | None, job: Job) -> "Recorder":
-        """Make the partial file of `output`, where there is one, once it is sure that both can be written there.
-
-        Raises:
-            OptionError: one of them exists, or cannot be written. No trace is left.
-        """
+        """Make the partial file of `output`, if any, where both can be written; an `OptionError` leaves no trace."""
         if output is None:
             return cls(job)
         output = Path(output)
@@ -160,11 +156,7 @@ def partial_path(output: str | Path) -> Path:
 
 
 def read_recorded(path: str | Path) -> Recorded:
-    """What is in the partial file of a run; a record that was cut off at its end is left out.
-
-    Raises:
-        ReleaseError: it cannot be read, or is no partial file.
-    """
+    """What is in the partial file of a run; a record that was cut off at its end is left out."""
     header, *records = read_records(path) or [b""]
     if not header:
         raise ReleaseError(f"{path} holds nothing yet: its run ended before the first look, and spent nothing")

@@ -229,9 +229,8 @@ SCORES = (AbsoluteError, L1Error, Dependence, Payoff)
 
 def _check(queries: Queries, estimates: Estimates, row_limit: int, factor: int = 1) -> None:
     if not queries or len(estimates) != len(queries):
-        raise OptionError(
-            "estimates", f"{len(estimates)} were given for {len(queries)} queries; at least one is needed"
-        )
+        said = f"{len(estimates)} were given for {len(queries)} queries; at least one is needed"
+        raise OptionError("estimates", said)
     if _bits(queries, row_limit) < 0:
         raise OptionError(
             "queries",

@@ -56,24 +56,20 @@ def loss_tail(budget: Budget, epsilon: Fraction, *, steps: int = 1) -> Fraction:
 
 
 def belief_tail(budget: Budget, epsilon: Fraction, *, steps: int = 1) -> Fraction:
-    """A bound on the probability that odds grow by more than e^ε for somebody who knows all other records.
-
-    They may give any probabilities to what the person's record says. Let Q₁ be the distribution of the release that
-    they expect if what they believe is true, and Q₀ the one if not: mixtures over records. Let S be the outcomes that
-    are more than e^ε times as likely under Q₁ as under Q₀. A curve δ(·) that holds for all pairs holds for mixtures, so
-    that Q₁[S] ≤ t with the tail t of the loss, and Q₀[S] ≤ e^−ε·t. For the distribution P on the true table, therefore,
-    P[S] ≤ e^ε·Q₀[S] + δ(ε) ≤ t + δ(ε).
-    """
+    """A bound on the probability that odds grow by more than e^ε for somebody who knows all other records."""
+    # They may give any probabilities to what the person's record says. Let Q₁ be the distribution of the release that
+    # they expect if what they believe is true, and Q₀ the one if not: mixtures over records. Let S be the outcomes that
+    # are more than e^ε times as likely under Q₁ as under Q₀. A curve δ(·) that holds for all pairs holds for mixtures,
+    # so that Q₁[S] ≤ t with the tail t of the loss, and Q₀[S] ≤ e^−ε·t. For the distribution P on the true table,
+    # therefore, P[S] ≤ e^ε·Q₀[S] + δ(ε) ≤ t + δ(ε).
     return min(Fraction(1), loss_tail(budget, epsilon, steps=steps) + _delta(budget, epsilon, steps))
 
 
 def zcdp_tail(rho: Fraction, epsilon: Fraction) -> Fraction:
-    """A bound on P[L > ε] under ρ-zCDP: exp(−(ε−ρ)²/4ρ) where ε > ρ, otherwise 1.
-
-    For one order α the bound of Canonne, Kamath & Steinke [2020, Corollary 13] is δ(ε′) = c·e^(−(α−1)ε′). The
-    right-hand side of the module's inequality is then least at e^(ε′−ε) = 1 − 1/α, where it is e^((α−1)(αρ−ε)). This is
-    also Markov's inequality for e^((α−1)L). The best order is α = (ε+ρ)/2ρ.
-    """
+    """A bound on P[L > ε] under ρ-zCDP: exp(−(ε−ρ)²/4ρ) where ε > ρ, otherwise 1."""
+    # For one order α the bound of Canonne, Kamath & Steinke [2020, Corollary 13] is δ(ε′) = c·e^(−(α−1)ε′). The
+    # right-hand side of the module's inequality is then least at e^(ε′−ε) = 1 − 1/α, where it is e^((α−1)(αρ−ε)). This
+    # is also Markov's inequality for e^((α−1)L). The best order is α = (ε+ρ)/2ρ.
     if rho == 0:
         return Fraction(0)
     if epsilon <= rho:

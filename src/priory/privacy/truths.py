@@ -70,14 +70,8 @@ def largest_entry(row_limit: int) -> int:
 
 
 def bounded(query: Query, counts: Integers, answers: Integers, row_limit: int) -> Integers:
-    """The answers on `counts`, cut off at `row_limit` times the query's largest entry where there are more rows.
-
-    Args:
-        query: what is asked.
-        counts: the marginal of its clique.
-        answers: the query's answers on them, which are right but for a multiple of 2^64: integers wrap around.
-        row_limit: how many rows there may be.
-    """
+    """The answers on `counts`, cut off at `row_limit` times the query's largest entry where there are more rows."""
+    # The answers that come in are right but for a multiple of 2^64: integers wrap around.
     # Where the sum of floats is below 2^62 that of integers is exact.
     if counts.sum(dtype=np.float64) < 2.0**ANSWER_BITS and int(counts.sum()) <= row_limit:
         return answers

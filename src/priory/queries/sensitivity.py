@@ -63,9 +63,8 @@ def sensitivity(query: Query, relation: Relation, max_rows: int = 1) -> Sensitiv
     if isinstance(max_rows, bool) or not isinstance(max_rows, int) or max_rows < 1:
         raise OptionError("max_rows", f"a whole number of records per person, at least 1; got {max_rows!r}")
     columns = _columns(query)
-    alone = Sensitivity(
-        Fraction(math.prod(column.l1 for column in columns)), Fraction(math.prod(column.l2 for column in columns))
-    )
+    l1, l2 = math.prod(column.l1 for column in columns), math.prod(column.l2 for column in columns)
+    alone = Sensitivity(Fraction(l1), Fraction(l2))
     # A name is as good as the relation: the two are equal, so that the cache cannot tell them apart.
     if Relation(relation) is Relation.REPLACE_ONE:
         pair = _between_columns(query, columns, alone)
@@ -197,10 +196,8 @@ def _worst_pair(query: Query, *, is_signed: bool) -> Fraction | None:
 
 @lru_cache(maxsize=4096)
 def _column_pairs(part: Part, size: int, *, is_signed: bool) -> Numbers | None:
-    """The triples (‖a‖², ‖b‖², ⟨a, b⟩) that can matter, as rows of exact numbers; None if there are too many.
-
-    `is_signed` is about the whole query: beside a negative inner product of another part, a large one here is worst.
-    """
+    """The triples (‖a‖², ‖b‖², ⟨a, b⟩) that can matter, as rows of exact numbers; None if there are too many."""
+    # `is_signed` is about the whole query: beside a negative inner product of another part, a large one here is worst.
     known = _known_columns(part, size)
     if known is not None:
         return known[2]

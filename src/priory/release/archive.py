@@ -30,13 +30,8 @@ Files = Mapping[str, bytes]
 
 
 def write_archive(path: str | Path, sections: Mapping[str, Files], required: frozenset[str]) -> None:
-    """Write `sections`; the file appears whole or not at all, and the same release gives the same bytes.
-
-    Args:
-        path: where to.
-        sections: for each section, its files by name.
-        required: the sections that a reader must understand to use the release at all.
-    """
+    """Write `sections`, files by name; the archive appears whole or not at all, the same bytes for the same release."""
+    # A reader must understand the `required` sections to use the release at all.
     data = _packed(sections, required)
     try:
         with written_whole(path) as draft:
@@ -46,11 +41,7 @@ def write_archive(path: str | Path, sections: Mapping[str, Files], required: fro
 
 
 def read_archive(path: str | Path, known: frozenset[str]) -> dict[str, dict[str, bytes]]:
-    """The sections of the archive at `path`, after every check.
-
-    Raises:
-        ReleaseError: it is missing, no release, newer than this version reads, damaged or changed.
-    """
+    """The sections of the archive at `path`, after every check."""
     if is_record_file(path):
         raise ReleaseError(
             f"{path} is what a run measured until it ended early; make its release with: priory estimate {path} -o FILE"

@@ -35,9 +35,8 @@ def combine(releases: Sequence[Release]) -> Release:
         if any(_is_same(other, earlier) for earlier in releases[:i]):
             raise ReleaseError("the same release is given twice; its noise would be taken for independent")
     measurements = tuple(m for release in releases for m in release.measurements)
-    combined = Release(
-        first.domain, measurements, _statement([release.statement for release in releases]), first.schema
-    )
+    statement = _statement([release.statement for release in releases])
+    combined = Release(first.domain, measurements, statement, first.schema)
     return combined.with_model(estimated(measurements, _base(releases)))
 
 
@@ -83,7 +82,7 @@ def _statement(statements: Sequence[Statement]) -> Statement:
         ledger="file" if all(statement.ledger == "file" for statement in statements) else "memory",
         is_private=all(statement.is_private for statement in statements),
         version=first.version,
-        randomness=" and ".join(dict.fromkeys(_drawn_by(statement) for statement in statements)),
+        randomness=" and ".join(dict.fromkeys(f"{s.randomness} {s.randomness_version}".rstrip() for s in statements)),
         is_declared=any(statement.is_declared for statement in statements),
     )
 
@@ -108,10 +107,6 @@ def _epsilon_and_delta(budget: Budget, delta: Fraction) -> tuple[Fraction, Fract
         return budget.epsilon, budget.delta
     whole = delta + budget.additive
     return budget.epsilon_at(whole), whole
-
-
-def _drawn_by(statement: Statement) -> str:
-    return f"{statement.randomness} {statement.randomness_version}".rstrip()
 
 
 def _currency(budgets: Sequence[Budget]) -> Currency:

@@ -58,13 +58,8 @@ def read_measurements(path: str | Path, schema: Schema) -> tuple[Measurement, ..
 
 
 def schema_of_measurements(paths: Sequence[str | Path], *, name: str) -> Schema:
-    """The schema that files of noisy counts imply: an attribute for each column, with the labels that occur, in order.
-
-    A value that no row names is not in it: where there are such, write a schema.
-
-    Raises:
-        DataError: a file cannot be read, or has no attributes.
-    """
+    """The schema that files of noisy counts imply: an attribute for each column, with those labels that occur."""
+    # A value that no row names is not in it: where there are such, write a schema.
     labels: dict[str, dict[str, None]] = {}
     for path in paths:
         header, rows = _read(path)

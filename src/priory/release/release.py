@@ -64,12 +64,6 @@ class Release:
             raise ReleaseError("the schema's attributes are not the release's")
         return replace(self, schema=schema)
 
-    def with_section(self, name: str, files: archive.Files) -> "Release":
-        """The same release with a custom optional section."""
-        if name in _KNOWN or name in PARTS or not name.isidentifier():
-            raise ReleaseError(f"a section cannot be called {name!r}")
-        return replace(self, sections={**self.sections, name: dict(files)})
-
     def with_model(self, model: Model) -> "Release":
         """The same release with the model that its measurements led to."""
         return replace(self, estimate=model)

@@ -130,11 +130,8 @@ def overview_chart(found: Associations) -> Chart:
     """V of all pairs as a triangle."""
     alt = _alt()
     names = distinct([shortened(name, 24) for name in found.names])
-    rows = [
-        {"down": names[i], "across": names[j], "v": float(found.strengths[i, j])}
-        for i in range(len(names))
-        for j in range(i)
-    ]
+    cells = [(i, j) for i in range(len(names)) for j in range(i)]
+    rows = [{"down": names[i], "across": names[j], "v": float(found.strengths[i, j])} for i, j in cells]
     cell = 30 if len(names) <= 16 else max(11, 620 // len(names))
     axis = {"labelLimit": 150, "labelFontSize": 11 if cell >= 16 else 8}
     base = _crossed(rows, axis, axis)

@@ -62,9 +62,8 @@ def places_alone(release: Release) -> list[Places]:
     else:
         attributes = [Attribute.coded(name, release.domain[name]) for name in release.domain]
     most = [MOST_RUNS if each.is_ordered else MOST_GROUPS for each in attributes]
-    return [
-        Places.of(each, release.model.project(each.name).values, n) for each, n in zip(attributes, most, strict=True)
-    ]
+    model = release.model
+    return [Places.of(each, model.project(each.name).values, n) for each, n in zip(attributes, most, strict=True)]
 
 
 def _most_measured(places: Sequence[Places], release: Release) -> list[Places]:

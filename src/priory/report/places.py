@@ -135,8 +135,6 @@ def distinct(labels: Sequence[str]) -> tuple[str, ...]:
         number = seen.get(label, 0) + 1
         seen[label] = number
         numbered.append(label if number == 1 else f"{label} ({number})")
-    return (
-        tuple(numbered)
-        if len(set(numbered)) == len(numbered)
-        else tuple(f"{i}: {label}" for i, label in enumerate(labels))
-    )
+    if len(set(numbered)) == len(numbered):
+        return tuple(numbered)
+    return tuple(f"{i}: {label}" for i, label in enumerate(labels))

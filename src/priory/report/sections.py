@@ -106,9 +106,8 @@ def card(title: str, facts: str, answer: Answer, picture: Html, truth: Array | N
     """A picture with its heading, where its figures come from, and those; `truth` is for the curator's own page."""
     source = element("span", Text(SOURCES[answer.source]), class_="tag")
     meta = element("p", Text(f"{facts} · "), source, class_="meta")
-    return element(
-        "figure", element("h3", Text(title)), meta, picture, folded("Figures", _figures(answer, truth)), **attributes
-    )
+    figures = folded("Figures", _figures(answer, truth))
+    return element("figure", element("h3", Text(title)), meta, picture, figures, **attributes)
 
 
 def pairs(contents: Contents) -> Section | None:

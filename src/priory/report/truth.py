@@ -78,16 +78,7 @@ def compared(release: Release, source: Source) -> Comparison:
 
 
 def truth_page(release: Release, source: Source, *, confirmed: bool = False) -> Page:
-    """The page of true errors.
-
-    Args:
-        release: what was released.
-        source: the private table.
-        confirmed: that the caller knows that private rows are read and shown, and nothing protects them.
-
-    Raises:
-        OptionError: it was not confirmed. Nothing was read.
-    """
+    """The page of true errors, once it is `confirmed` that private rows are read and shown, and nobody is protected."""
     if not confirmed:
         raise OptionError("confirmed", "this page shows true counts of private rows; nothing was read")
     found = compared(release, source)

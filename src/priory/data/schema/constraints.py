@@ -42,10 +42,7 @@ class Condition:
         mask = np.zeros(column.size, dtype=bool)
         mask[: column.places] = self._inside(column)
         if not mask.any():
-            raise SchemaError(
-                "no bin or level lies wholly inside the condition; choose a limit at the edge of a bin",
-                column=column.name,
-            )
+            raise column.error("no bin or level lies wholly inside the condition; choose a limit at the edge of a bin")
         return mask
 
     def _inside(self, column: ModelledColumn) -> Mask:
@@ -139,9 +136,8 @@ def check(constraint: Constraint, columns: Columns) -> None:
             raise SchemaError("a constraint names a column twice; keep one", column=clique[-1])
         cells = math.prod(columns[name].size for name in clique)
         if cells > MOST_CELLS:
-            raise SchemaError(
-                f"a constraint on {list(clique)} has {cells:,} cells, more than {MOST_CELLS:,}; use wider bins"
-            )
+            size = f"{cells:,} cells, more than {MOST_CELLS:,}"
+            raise SchemaError(f"a constraint on {list(clique)} has {size}; use wider bins")
     constraint.masks(columns)
 
 
@@ -172,7 +168,9 @@ def _is_last(column: ModelledColumn) -> Mask:
 
 def _falls(before: ModelledColumn, after: ModelledColumn) -> Mask:
     """Pairs of codes of which every pair of values falls."""
-    _check_comparable(before, after)
+    if before.order is None or before.order != after.order:
+        takes = "order takes numbers, dates, datetimes, or ordinals with the same levels"
+        raise after.error(f"cannot be ordered after {before.name!r}; {takes}")
     mask = np.zeros((before.size, after.size), dtype=bool)
     first, last = _extent(before)[0], _extent(after)[1]
     falls = (first[:, None] > last) & _ranked(before)[:, None] & _ranked(after)
@@ -180,11 +178,3 @@ def _falls(before: ModelledColumn, after: ModelledColumn) -> Mask:
         falls |= (first[:, None] == last) & ~_is_last(after)
     mask[: before.places, : after.places] = falls
     return mask
-
-
-def _check_comparable(before: ModelledColumn, after: ModelledColumn) -> None:
-    if before.order is None or before.order != after.order:
-        raise after.error(
-            f"cannot be ordered after {before.name!r}; "
-            "order takes numbers, dates, datetimes, or ordinals with the same levels"
-        )

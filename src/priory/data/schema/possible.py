@@ -13,17 +13,14 @@ MOST_CELLS = 1_000_000
 
 
 def leaves_rows(impossible: Iterable[tuple[Clique, NDArray[np.bool_]]]) -> bool:
-    """Whether some combination of codes is ruled out by none of the masks; False also where that is not easily told.
-
-    One attribute after the other goes: the tables that hold it are joined, and what is left of them says for which
-    values of the others it has a possible one.
-    """
+    """Whether some combination of codes is ruled out by none of the masks; False also where that is not easily told."""
+    # One attribute after the other goes: the tables that hold it are joined, and what is left of them says for which
+    # values of the others it has a possible one.
     tables = [(clique, ~mask) for clique, mask in impossible]
     sizes = {name: size for clique, table in tables for name, size in zip(clique, table.shape, strict=True)}
     while sizes:
-        near = {
-            name: dict.fromkeys(other for clique, _ in tables if name in clique for other in clique) for name in sizes
-        }
+        cliques = [clique for clique, _ in tables]
+        near = {name: dict.fromkeys(n for clique in cliques if name in clique for n in clique) for name in sizes}
         cells = {name: math.prod(sizes[other] for other in others) for name, others in near.items()}
         name = min(cells, key=cells.__getitem__)
         if cells[name] > MOST_CELLS:

@@ -59,9 +59,8 @@ class DuckDBSource:
 
     def _counted(self, clique: Domain) -> Factor:
         names = [f"c{self.domain.axis[name]}" for name in clique]
-        found = self.connection.execute(
-            f"SELECT {''.join(f'{name}, ' for name in names)}count(*) AS n FROM codes GROUP BY ALL"
-        ).fetchnumpy()
+        selected = ", ".join([*names, "count(*) AS n"])
+        found = self.connection.execute(f"SELECT {selected} FROM codes GROUP BY ALL").fetchnumpy()
         counts = np.zeros(clique.shape, dtype=np.int64)
         cells = tuple(found[name] for name in names)
         counts[cells] = found["n"].reshape(counts[cells].shape)
@@ -81,7 +80,9 @@ def open_large(
     if _bytes_of_codes(source.connection) * 2 > memory:
         return source
     try:
-        return _in_memory(source)
+        arrays = source.connection.execute("FROM codes").fetchnumpy()
+        codes = tuple(np.ascontiguousarray(arrays[f"c{i}"]) for i in range(len(source.domain)))
+        return MemorySource(source.domain, codes, _records(source.connection), row_limit)
     finally:
         source.close()
 
@@ -181,17 +182,9 @@ def spelling(connection: DuckDBPyConnection, kind: str) -> Iterator[str]:
 
 def _bytes_of_codes(connection: DuckDBPyConnection) -> int:
     widths = {"UTINYINT": 1, "USMALLINT": 2, "UINTEGER": 4}
-    codes = connection.table("codes")
-    row = sum(widths[str(each)] for each in codes.types)
-    return row * _records(connection)
+    return _records(connection) * sum(widths[str(each)] for each in connection.table("codes").types)
 
 
 def _records(connection: DuckDBPyConnection) -> int:
     found = connection.execute("SELECT count(*) FROM codes").fetchone()
     return int(found[0]) if found else 0
-
-
-def _in_memory(source: DuckDBSource) -> MemorySource:
-    arrays = source.connection.execute("FROM codes").fetchnumpy()
-    codes = tuple(np.ascontiguousarray(arrays[f"c{i}"]) for i in range(len(source.domain.shape)))
-    return MemorySource(source.domain, codes, _records(source.connection), source.row_limit)

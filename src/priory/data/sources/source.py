@@ -37,11 +37,7 @@ class Source(Protocol):
 
 
 def checked_row_limit(row_limit: int | None) -> int:
-    """The number of rows that a source declares, if as many can be counted; 2^32 by default.
-
-    Raises:
-        OptionError: they cannot. Nothing was looked at.
-    """
+    """The number of rows that a source declares, 2^32 by default; an `OptionError` where so many cannot be counted."""
     if row_limit is None:
         return ROW_LIMIT
     if isinstance(row_limit, bool) or not isinstance(row_limit, int) or not 1 <= row_limit <= MOST_ROWS:

@@ -14,11 +14,9 @@ _EMPTY = -60.0
 
 
 def recovered(problem: Problem, marginals: Array) -> tuple[Array, int]:
-    """The potentials of consistent `marginals`, in closed form where that exists, else fitted; and calls of the oracle.
-
-    A closed form exists for the uniform base when every bag of the plan is a measured clique: then
-    θ_C = log μ_C − log μ_S, with S what the bag shares with its parent.
-    """
+    """The potentials of consistent `marginals`, in closed form or else fitted, and how often the oracle was called."""
+    # A closed form exists for the uniform base when every bag of the plan is a measured clique: then
+    # θ_C = log μ_C − log μ_S, with S what the bag shares with its parent.
     plan = problem.oracle.plan if isinstance(problem.oracle, Contraction) else None
     shares = marginals / problem.total
     theta = None if plan is None else _closed_form(problem.loss.layout, plan, shares)

@@ -192,13 +192,11 @@ class _Stretch:
 
 
 def most_likely(loss: SampleLoss, *, tolerance: float, steps: int = 100) -> Model:
-    """The model of least loss, and in its diagnostics the path to it.
-
-    Near the answers at hand the loss is below a parabola, the one that noisy answers would give: those at hand less
-    slope/curvature, with standard deviations of 1/√curvature. So a step is one of `Dual` on such answers, as cold as
-    the loss allows. The first is on the answers of DualQuery's own records. It has converged when the loss fell by less
-    than `tolerance` of itself in each of three steps.
-    """
+    """The model of least loss, and in its diagnostics the path to it."""
+    # Near the answers at hand the loss is below a parabola, the one that noisy answers would give: those at hand less
+    # slope/curvature, with standard deviations of 1/√curvature. So a step is one of `Dual` on such answers, as cold as
+    # the loss allows. The first is on the answers of DualQuery's own records. It has converged when the loss fell by
+    # less than `tolerance` of itself in each of three steps.
     search = _Search.of(loss)
     state = search.near_the_records()
     path, falls, temperature = [state.point(0, 0.0)], [math.inf], 1.0

@@ -45,11 +45,9 @@ class Strategy:
 
 
 def p_identity_error(theta: Array, gram: Array, *, is_pure: bool) -> tuple[float, Array]:
-    """tr(G(AᵀA)⁻¹) and its gradient in Θ, for A = [I; Θ]·S⁻¹ with columns of norm 1 [HDMM, OPT₀].
-
-    S is diagonal, s = 1 + 1ᵀΘ in L1 and √(1 + 1ᵀΘ²) in L2. With M = (I + ΘᵀΘ)⁻¹ = I − Θᵀ(I + ΘΘᵀ)⁻¹Θ the inverse is
-    SMS, the error tr(SGS·M), and its derivative −2ΘM(SGS)M in Θ and 2(G∘M)s in s.
-    """
+    """tr(G(AᵀA)⁻¹) and its gradient in Θ, for A = [I; Θ]·S⁻¹ with columns of norm 1 [HDMM, OPT₀]."""
+    # S is diagonal, s = 1 + 1ᵀΘ in L1 and √(1 + 1ᵀΘ²) in L2. With M = (I + ΘᵀΘ)⁻¹ = I − Θᵀ(I + ΘΘᵀ)⁻¹Θ the inverse is
+    # SMS, the error tr(SGS·M), and its derivative −2ΘM(SGS)M in Θ and 2(G∘M)s in s.
     s = 1 + theta.sum(axis=0) if is_pure else np.sqrt(1 + np.square(theta).sum(axis=0))
     inner = np.linalg.solve(np.eye(len(theta)) + theta @ theta.T, theta)
     m = np.eye(theta.shape[1]) - theta.T @ inner
@@ -97,11 +95,9 @@ def _optimised(gram_bytes: bytes, size: int, is_pure: bool) -> tuple[Array, floa
 
 
 def best_product(queries: Sequence[Query], weights: Sequence[float], *, is_pure: bool) -> tuple[Query, float]:
-    """A product strategy for weighted queries on one clique, and its error [HDMM, OPT_⊗].
-
-    For one query each part is optimised by itself. For several, parts take turns: the workload that part i sees is
-    Σ_k w_k Π_{j≠i} tr(G_{k,j}(A_jᵀA_j)⁻¹)·G_{k,i}.
-    """
+    """A product strategy for weighted queries on one clique, and its error [HDMM, OPT_⊗]."""
+    # For one query each part is optimised by itself. For several, parts take turns: the workload that part i sees is
+    # Σ_k w_k Π_{j≠i} tr(G_{k,j}(A_jᵀA_j)⁻¹)·G_{k,i}.
     domain = queries[0].domain
     if all(query.is_marginal for query in queries):
         # Each Gram is the identity, for which nothing beats asking as it is; forming it could take any memory.
@@ -138,11 +134,9 @@ def _part_error(part: Part, gram: Array) -> float:
 
 
 def union_strategy(workload: Workload, *, is_pure: bool, is_equal: bool = False) -> Strategy:
-    """A product strategy for each clique of the workload, each with its share [HDMM, OPT₊].
-
-    A share s of ε gives errors 1/s² times as large, a share of ρ 1/s: the best shares are as errors to the power of
-    1/3 and 1/2. With `is_equal` they are equal, as in the experiments of Private-PGM.
-    """
+    """A product strategy for each clique of the workload, each with its share [HDMM, OPT₊]."""
+    # A share s of ε gives errors 1/s² times as large, a share of ρ 1/s: the best shares are as errors to the power of
+    # 1/3 and 1/2. With `is_equal` they are equal, as in the experiments of Private-PGM.
     groups: dict[Clique, list[tuple[Query, float]]] = {}
     for query, weight in zip(workload.queries, workload.weights, strict=True):
         groups.setdefault(query.clique, []).append((query, weight))

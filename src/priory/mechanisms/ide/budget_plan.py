@@ -110,9 +110,8 @@ def _apart(level: Level) -> float:
 def _forecast(plan: Sequence[_Part | None], counting: _Part, levels: Sequence[Level], power: float) -> float:
     shares = iter(_shares(plan, power))
     distances = (COUNTS_APART, *map(_apart, levels))
-    errors = [
-        apart if part is None else part.error(next(shares), power) for part, apart in zip(plan, distances, strict=True)
-    ]
+    parts = zip(plan, distances, strict=True)
+    errors = [apart if part is None else part.error(next(shares), power) for part, apart in parts]
     if plan[0] is not counting:
         return sum(errors) + COUNTS_APART
     # The counts of groups add up to the number of rows, and their noise to the root of their number.

@@ -27,10 +27,8 @@ Update = Callable[[Sequence[Sample]], list[Array]]
 
 
 def expected_counts(public: PublicRows, level: Level) -> Array:
-    """What parts of all rows the groups have by what public rows say of each of their attributes, which add up to 1.
-
-    Values that no public row has are taken for average ones: where that is all of them, groups are alike.
-    """
+    """What parts of all rows the groups have by what public rows say of each of their attributes, which add up to 1."""
+    # Values that no public row has are taken for average ones: where that is all of them, groups are alike.
     parts = np.ones(len(level.groups))
     for depth, name in enumerate(level.attributes):
         axis = public.domain.axis[name]
@@ -42,11 +40,9 @@ def expected_counts(public: PublicRows, level: Level) -> Array:
 
 
 def likely_counts(level: Level, measurement: Measurement, expected: Array) -> Array:
-    """The mean of each group's count given its noisy one, where counts vary about what is expected as gamma variables.
-
-    How much they vary is estimated from all noisy counts together, beyond their noise. Where they vary less about an
-    equal count for all than about the expected ones, the equal count it is.
-    """
+    """The mean of each group's count given its noisy one; counts vary about what is expected as gamma variables."""
+    # How much they vary is estimated from all noisy counts together, beyond their noise. Where they vary less about an
+    # equal count for all than about the expected ones, the equal count it is.
     noisy = level.counts(measurement)
     if len(noisy) < 3 or not measurement.variance > 0:
         return np.maximum(noisy, 0.0)

@@ -35,11 +35,7 @@ class Update(Protocol):
         """Whether `final` needs the models of all rounds, and not the last alone."""
 
     def allowed(self, domain: Domain, measured: Sequence[Clique], cliques: Sequence[Clique]) -> NDArray[np.bool_]:
-        """Which of `cliques` could be measured after `measured` and still be modelled.
-
-        Raises:
-            SizeError: none; with the forecast.
-        """
+        """Which of `cliques` a model could take beside `measured`; if none, a `SizeError` with the forecast."""
 
     def model(self, domain: Domain, measurements: Sequence[Measurement], total: float, before: Model | None) -> Model:
         """The model after `measurements`, of which all but the last are in the model `before`."""

@@ -22,11 +22,9 @@ _HOPELESS = 1 << 60
 
 
 def best_order(scopes: Sequence[Scope], shape: Sequence[int]) -> list[Bucket]:
-    """The buckets of the cheapest order found: each attribute with its neighbours when it is eliminated.
-
-    Where no neighbours ever need to be joined the first order is optimal; otherwise min-weight, min-fill and a few
-    randomised orders compete on the cells of their buckets.
-    """
+    """The buckets of the cheapest order found: each attribute with its neighbours when it is eliminated."""
+    # Where no neighbours ever need to be joined the first order is optimal; otherwise min-weight, min-fill and a few
+    # randomised orders compete on the cells of their buckets.
     logs = [math.log2(size) for size in shape]
     greedy = _Elimination(scopes, min_weight(logs))
     best = greedy.run()
