@@ -8,7 +8,7 @@ from typing import cast
 from priory.app.registry import Mechanism, Registered, chosen
 from priory.data.public import public_codes
 from priory.data.schema import Schema
-from priory.data.schema.possible import leaves_rows
+from priory.data.schema.constraints import leaves_rows
 from priory.errors import DomainError, OptionError
 from priory.mechanisms.ide.prior_update import PriorUpdate
 from priory.model.bases import PublicRows, Uniform

@@ -3,18 +3,21 @@
 import itertools
 import math
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 
+from priory.data.writing import written_whole
 from priory.privacy.explain import explain, percent_up
 from priory.privacy.statement import KEPT
 from priory.queries.factor import Array
+from priory.release import Release
 from priory.release.release import LEVEL
 from priory.report import charts
 from priory.report.answered import Answer
 from priory.report.contents import MOST_COMPARED, Contents
 from priory.report.html import Html, Text, element, joined, shortened
-from priory.report.page import Section, folded, paragraph, table, tiles
+from priory.report.page import Page, Section, folded, paragraph, table, tiles
 from priory.report.spending import Item, spending
 
 MOST_ITEMS = 24
@@ -302,3 +305,35 @@ def _together(items: list[Item], what: str) -> Item:
 
 def _quoted(text: str) -> str:
     return f"“{shortened(text, 120)}”"
+
+
+STAMP = "NOT PRIVATE: made with test randomness; do not publish"
+
+
+def page_of(release: Release) -> Page:
+    """The report of a release, worked out from the release alone."""
+    contents = Contents.of(release)
+    optional = (
+        privacy(contents),
+        reading(),
+        columns(contents),
+        pairs(contents),
+        structure(contents),
+        spent(contents),
+        estimated(contents),
+    )
+    return Page(
+        title=release.statement.dataset,
+        kicker="A release under differential privacy",
+        lead=lead(contents),
+        sections=tuple(section for section in optional if section is not None),
+        footer=footer(contents),
+        stamp=None if release.statement.is_private else STAMP,
+    )
+
+
+def write_report(release: Release, path: str | Path) -> None:
+    """Write the report of a release to `path`, whole or not at all."""
+    text = str(page_of(release))
+    with written_whole(path) as draft:
+        draft.write_text(text, encoding="utf-8", newline="\n")
