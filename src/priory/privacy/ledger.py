@@ -26,6 +26,7 @@ from typing import Any, Self
 
 from priory.data.schema import Schema
 from priory.data.table import html_facts, html_table
+from priory.data.writing import sync_folder
 from priory.errors import BudgetError, LedgerError, OptionError, PrioryError
 from priory.privacy import book_file
 from priory.privacy.book import NOTHING, Entry, EntryState, Event, Terms, check_terms, now
@@ -74,7 +75,7 @@ class Ledger:
             with closing(book_file.connect(draft)) as connection:
                 book_file.write_new(connection, terms)
             os.link(draft, path)
-            _sync_folder(path.parent)
+            sync_folder(path.parent)
         except FileExistsError:
             raise LedgerError(f"{path} exists already; a ledger is never replaced") from None
         except (OSError, sqlite3.Error) as error:
@@ -230,10 +231,8 @@ class Ledger:
         if found is not None:
             return found
         if total.is_pure:
-            raise BudgetError(
-                f"this ledger counts pure ε, and {currency.letter} (Gaussian noise, or a delta) cannot be turned into "
-                "it. Give epsilon alone"
-            )
+            paid = f"{currency.letter} (Gaussian noise, or a delta)"
+            raise BudgetError(f"this ledger counts pure ε, and {paid} cannot be turned into it. Give epsilon alone")
         raise BudgetError(
             "this ledger counts μ² (Gaussian DP), and ρ cannot be turned into it: not all that has a ρ is Gaussian DP. "
             "Give epsilon and delta, or epsilon alone, instead of rho"
@@ -243,17 +242,12 @@ class Ledger:
         """What remains of the amount and of the additive δ′."""
         lines = book_file.read_lines(connection, self._secret)
         total = self.terms.total
-        return (
-            total.amount - sum((line.charged for line in lines), NOTHING),
-            total.additive - sum((line.charged_additive for line in lines), NOTHING),
-        )
+        additive = sum((line.charged_additive for line in lines), NOTHING)
+        return total.amount - sum((line.charged for line in lines), NOTHING), total.additive - additive
 
     @contextmanager
     def _transaction(self, *, writes: bool = False) -> Iterator[sqlite3.Connection]:
-        """All or nothing, on the disk when it ends, one process and one thread at a time.
-
-        One that writes turns what version 0.1 wrote into the present format first.
-        """
+        """All or nothing, on the disk when it ends, one process and one thread at a time."""
         if self._memory is not None and self._process != os.getpid():
             raise LedgerError("a book in memory is not shared with other processes: each could spend it. Use a file")
         with self._lock:
@@ -264,6 +258,7 @@ class Ledger:
             try:
                 connection.execute("BEGIN IMMEDIATE")
                 if writes:
+                    # What version 0.1 wrote becomes the present format first.
                     book_file.upgrade(connection, self._secret)
                 yield connection
                 connection.execute("COMMIT")
@@ -405,12 +400,9 @@ def _told(event: Event) -> dict[str, Any]:
 
 def _check_left(who: str, letter: str, asked: Fraction, left: Fraction, whole: str) -> None:
     if asked > left:
-        raise BudgetError(
-            f"{who} asks for {letter} = {rounded_up(asked)} and {letter} = {rounded_down(left)} is left of {whole}. "
-            "Nothing was looked at for it",
-            asked=asked,
-            left=left,
-        )
+        both = f"{letter} = {rounded_up(asked)} and {letter} = {rounded_down(left)}"
+        said = f"{who} asks for {both} is left of {whole}. Nothing was looked at for it"
+        raise BudgetError(said, asked=asked, left=left)
 
 
 def _is_same_schema(one: str, other: str) -> bool:
@@ -424,15 +416,3 @@ def _is_same_schema(one: str, other: str) -> bool:
 
 def _reason(error: Exception) -> str:
     return error.strerror or str(error) if isinstance(error, OSError) else str(error)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the new name durable, where the system can open folders (Windows cannot, and needs not)."""
-    try:
-        handle = os.open(folder, os.O_RDONLY)
-    except PermissionError:
-        return
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -155,10 +155,8 @@ def check_place(path: Path, size_in_bytes: int) -> None:
     if is_there:
         raise OptionError("output", f"{path} exists; remove it or choose another name")
     if free < size_in_bytes:
-        raise OptionError(
-            "output",
-            f"{path} needs about {size_in_bytes:,} bytes and {free:,} are free there; make room, or go elsewhere",
-        )
+        said = f"{path} needs about {size_in_bytes:,} bytes and {free:,} are free there; make room, or go elsewhere"
+        raise OptionError("output", said)
 
 
 def _is_there(path: Path) -> bool:

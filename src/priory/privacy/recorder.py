@@ -70,10 +70,9 @@ class Recorder:
         output = Path(output)
         path = partial_path(output)
         if is_record_file(path):
+            what = f"{path} is the partial file of another run"
             raise OptionError(
-                "output",
-                f"{path} is the partial file of another run; once that has ended, make its release with "
-                f"priory estimate, or remove the file",
+                "output", f"{what}; once that has ended, make its release with priory estimate, or remove it"
             )
         header = len(_encode_job(job, None, None))
         cells = sum(job.schema.domain.shape)
@@ -218,6 +217,7 @@ def _decode_job(payload: bytes) -> tuple[Job, Statement]:
     described, arrays = _unpacked(payload)
     schema = Schema.parse(described["schema"])
     workload, by = described["workload"], described["by"]
+    queries = [encoding.decode_query(each, arrays, schema.domain) for each in (workload or {"queries": ()})["queries"]]
     public = None
     if "public.npy" in arrays:
         public = np.repeat(array_of(arrays["public.npy"]), array_of(arrays["counts.npy"]), axis=0)
@@ -226,15 +226,10 @@ def _decode_job(payload: bytes) -> tuple[Job, Statement]:
         mechanism=str(described["mechanism"]),
         is_registered=described["is_registered"] is True,
         by=None if by is None else tuple(tuple(map(str, level)) for level in by),
-        workload=None if workload is None else _decode_workload(workload, arrays, schema.domain),
+        workload=None if workload is None else Workload.of(queries, workload["weights"]),
         public=public,
     )
     return job, encoding.decode_statement(described["statement"])
-
-
-def _decode_workload(described: Json, arrays: Mapping[str, bytes], domain: Domain) -> Workload:
-    queries = [encoding.decode_query(each, arrays, domain) for each in described["queries"]]
-    return Workload.of(queries, described["weights"])
 
 
 def _encode_entry(entry: Entry) -> bytes:
@@ -250,7 +245,11 @@ def _encode_entry(entry: Entry) -> bytes:
             described, arrays = encoding.encode_measurements(entry.measurements)
             return _packed({"entry": "answers", "measurements": described}, arrays)
         case Numbered():
-            described, arrays = encoding.encode_measurements([_as_measurement(entry.number)])
+            # In the form that files hold: the answer to the query of no attributes.
+            value, stddev, noise = np.array(entry.number.value), entry.number.stddev, entry.number.noise
+            described, arrays = encoding.encode_measurements(
+                [Measurement(Query(Domain((), ()), ()), value, stddev, noise)]
+            )
             return _packed({"entry": "number", "measurements": described}, arrays)
 
 
@@ -273,8 +272,3 @@ def _decode_entry(payload: bytes, domain: Domain) -> Entry:
             return Numbered(NoisyNumber(float(number.values), float(number.stddev), number.noise))
         case _:
             raise ValueError("an unknown entry")
-
-
-def _as_measurement(number: NoisyNumber) -> Measurement:
-    """A number in the form that files hold: the answer to the query of no attributes."""
-    return Measurement(Query(Domain((), ()), ()), np.array(number.value), number.stddev, number.noise)

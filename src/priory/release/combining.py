@@ -9,6 +9,7 @@ import numpy as np
 from priory.errors import OptionError, ReleaseError
 from priory.model.bases import Base
 from priory.privacy.budget import Budget, Currency
+from priory.privacy.explain import guarantee
 from priory.privacy.prices import converted
 from priory.privacy.statement import Statement
 from priory.release.estimated import estimated, starts_from_public_data, uniform
@@ -93,20 +94,10 @@ def _together(statements: Sequence[Statement]) -> Budget:
     declared = [s.budget.delta for s in statements if s.is_declared and s.budget.delta is not None]
     if not declared:
         return _added(budgets)
-    pairs = [_epsilon_and_delta(budget, min(declared)) for budget in budgets]
+    pairs = [guarantee(budget, min(declared)) for budget in budgets]
     epsilon, delta = (sum(each, Fraction(0)) for each in zip(*pairs, strict=True))
     amount = _total([(budget, budget.amount) for budget in budgets], Currency.ZCDP)
     return Budget(Currency.ZCDP, amount, budgets[0].relation, budgets[0].max_rows, epsilon, delta)
-
-
-def _epsilon_and_delta(budget: Budget, delta: Fraction) -> tuple[Fraction, Fraction]:
-    """What a budget promises by itself; a ρ or a μ² at `delta`."""
-    if budget.is_pure:
-        return budget.amount, Fraction(0)
-    if budget.epsilon is not None and budget.delta is not None:
-        return budget.epsilon, budget.delta
-    whole = delta + budget.additive
-    return budget.epsilon_at(whole), whole
 
 
 def _currency(budgets: Sequence[Budget]) -> Currency:
