@@ -80,12 +80,8 @@ def _summed() -> Finding:
             claimed = float(gaussian_delta(1 / noise.scale**2, Fraction(epsilon)))
             # Floats lose the last digits of a sum that is nearly nothing.
             largest = max(largest, (delta - 1e-14) / claimed)
-    return Finding(
-        f"accountant: δ of rounded noise, summed, {len(_NOISES) * len(_EPSILONS)} values",
-        f"ratio ≤ {largest:.4f}",
-        "≤ 1",
-        largest <= 1,
-    )
+    test = f"accountant: δ of rounded noise, summed, {len(_NOISES) * len(_EPSILONS)} values"
+    return Finding(test, f"ratio ≤ {largest:.4f}", "≤ 1", largest <= 1)
 
 
 def _opendp_epsilon(rho: float, delta: float) -> float:

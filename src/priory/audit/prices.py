@@ -39,11 +39,8 @@ def _choice_share(budget: Budget, kind: ChoiceKind) -> float:
     """The largest part of its charge that a pick needs, over the worst changes of scores by at most 1."""
     steps = 1000
     choice = choice_within(budget, Fraction(steps), kind)
-    return max(
-        Pair.of_choice(choice, one, other).amount(budget.currency) / float(budget.amount)
-        for count in CANDIDATES
-        for one, other in _worst_scores(count, steps, float(choice.scale))
-    )
+    worst = [pair for count in CANDIDATES for pair in _worst_scores(count, steps, float(choice.scale))]
+    return max(Pair.of_choice(choice, *pair).amount(budget.currency) for pair in worst) / float(budget.amount)
 
 
 def _worst_scores(count: int, steps: int, scale: float) -> Iterator[tuple[Integers, Integers]]:

@@ -80,15 +80,9 @@ def _show(release: Release, cliques: Sequence[Clique], output: Path, *, as_json:
     reason = model.diagnostics.reason if model.diagnostics else ""
     count = len(release.measurements)
     if as_json:
-        write_json(
-            {
-                "output": str(output),
-                "measurements": count,
-                "total": model.total,
-                "stopped": reason,
-                "marginals": [{"attributes": list(c), "values": model.project(c).values.tolist()} for c in cliques],
-            }
-        )
+        tables = [{"attributes": list(clique), "values": model.project(clique).values.tolist()} for clique in cliques]
+        facts = {"output": str(output), "measurements": count, "total": model.total, "stopped": reason}
+        write_json({**facts, "marginals": tables})
         return
     labels = {column.name: column.labels for column in release.columns.modelled}
     for clique in cliques:

@@ -46,16 +46,9 @@ def explain(
     if not as_json:
         write(str(words))
         return
-    write_json(
-        {
-            "budget": str(words.budget),
-            "epsilon": words.epsilon,
-            "delta": words.delta,
-            "tail": words.tail,
-            "beliefs": [{"before": belief.before, "after": belief.after} for belief in words.beliefs],
-            "words": list(words.lines),
-        }
-    )
+    facts = {"budget": str(words.budget), "epsilon": words.epsilon, "delta": words.delta, "tail": words.tail}
+    beliefs = [{"before": belief.before, "after": belief.after} for belief in words.beliefs]
+    write_json({**facts, "beliefs": beliefs, "words": list(words.lines)})
 
 
 @ledger.command("init")

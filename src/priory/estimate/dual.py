@@ -82,14 +82,10 @@ class Dual(Solver):
         alpha, marginals, calls = solved(
             problem, state.alpha, near=state.marginals, temperature=temperature, settings=self, start=start
         )
+        carry = replace(carry, calls=calls, move=alpha - state.alpha)
+        theta = problem.evidence.adjoint(alpha)
         return state.moved(
-            problem,
-            problem.evidence.adjoint(alpha),
-            marginals,
-            calls=calls,
-            carry=replace(carry, calls=calls, move=alpha - state.alpha),
-            multipliers=alpha,
-            temperature=temperature,
+            problem, theta, marginals, calls=calls, carry=carry, multipliers=alpha, temperature=temperature
         )
 
     def follow(self, problem: Problem, state: State, before: State, after: State) -> State:

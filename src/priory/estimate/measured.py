@@ -47,12 +47,8 @@ def in_counts(measurement: Measurement) -> Measurement:
     tops: Array = np.ones(())
     for _, own in scaled:
         tops = np.multiply.outer(tops, own)
-    return replace(
-        measurement,
-        query=Query(query.domain, parts),
-        values=measurement.values / tops,
-        stddev=measurement.stddev / tops,
-    )
+    values, stddev = measurement.values / tops, measurement.stddev / tops
+    return replace(measurement, query=Query(query.domain, parts), values=values, stddev=stddev)
 
 
 def _unit(part: Part, size: int) -> tuple[Part, Array]:

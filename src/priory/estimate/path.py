@@ -209,10 +209,8 @@ def _small_steps(coupling: CoupledFits, start: CoupledState, caution: float) -> 
 
 def _ended(points: Sequence[PathPoint], chosen: CoupledState, best: int, share: float, status: Status) -> _Descent:
     calls = np.maximum.accumulate([point.calls for point in points])
-    marked = [
-        replace(point, calls=int(n), is_chosen=number == best)
-        for number, (point, n) in enumerate(zip(points, calls, strict=True))
-    ]
+    numbered = enumerate(zip(points, calls, strict=True))
+    marked = [replace(point, calls=int(n), is_chosen=number == best) for number, (point, n) in numbered]
     if status.is_going:
         status = Status("converged", "The estimated error stopped falling.")
     return _Descent(chosen, share, marked, status)

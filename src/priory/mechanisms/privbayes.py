@@ -108,11 +108,8 @@ class PrivBayes:
         """Every new attribute with every largest set of parents that is still useful, or as many as are compared."""
         children = [name for name in domain if name not in chosen]
         each = max(1, self.candidates // len(children))
-        return [
-            (child, parents)
-            for child in children
-            for parents in parent_sets(domain.project(chosen), most_cells / domain[child], each, rng)
-        ]
+        sets = {child: parent_sets(domain.project(chosen), most_cells / domain[child], each, rng) for child in children}
+        return [(child, parents) for child, every in sets.items() for parents in every]
 
 
 def useful_cells(total: float, share: Budget, usefulness: float) -> float:

@@ -51,10 +51,8 @@ class MixedTilted(Tilted):
 
     def answers(self, queries: Sequence[Query]) -> list[Array]:
         each = [part.answers(queries) for part in self.parts]
-        return [
-            np.asarray(sum(share * answer for share, answer in zip(self.shares, row, strict=True)))
-            for row in zip(*each, strict=True)
-        ]
+        rows = zip(*each, strict=True)
+        return [np.asarray(sum(share * answer for share, answer in zip(self.shares, row, strict=True))) for row in rows]
 
     def sample(self, n: int, chance: Chance) -> Codes:
         counts = chance.allocated(self.shares[None, :], np.array([n]))[0]

@@ -95,9 +95,7 @@ class Curator:
         if self._public_total is None:
             total = int(self._truths.of([Query.marginal(self.domain, ())])[0])
             if total >= self.row_limit:
-                raise DataError(
-                    f"the table has more than the {self.row_limit:,} rows its source declares; declare more"
-                )
+                raise DataError(f"the table has more rows than its source declares, {self.row_limit:,}; declare more")
             self._public_total = total
             self._journal.write(PublicTotal(total))
         return self._public_total
@@ -148,10 +146,8 @@ class Curator:
         self._charge([event for _, event in priced])
         noises = [bought for bought, _ in priced]
         noisy = self._noisy(self._truths.of(queries), noises)
-        measurements = tuple(
-            Measurement(query, values, bought.stddev, bought)
-            for query, values, bought in zip(queries, noisy, noises, strict=True)
-        )
+        answered = zip(queries, noisy, noises, strict=True)
+        measurements = tuple(Measurement(query, values, bought.stddev, bought) for query, values, bought in answered)
         self._journal.write(Answered(measurements))
         return measurements
 
@@ -241,9 +237,7 @@ class Curator:
 
     def _check_query(self, query: Query) -> None:
         if type(query) is not Query:
-            raise OptionError(
-                "queries", f"each must be a Query and nothing derived from it; got {type(query).__name__}"
-            )
+            raise OptionError("queries", f"each is a Query and nothing derived from it; got {type(query).__name__}")
         if self.domain.project(self.domain.checked(query.clique)) != query.domain:
             raise DomainError(f"a query over {query.clique} has sizes {query.domain.shape} unlike the data's")
         if any(type(part) not in PARTS for part in query.parts):

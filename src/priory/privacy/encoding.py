@@ -52,14 +52,9 @@ def encode_measurements(measurements: Sequence[Measurement]) -> tuple[list[Json]
             arrays[str(stddev)] = array_bytes(measurement.stddev)
         else:
             stddev = measurement.stddev
-        described.append(
-            {
-                **encode_query(measurement.query, str(number), arrays),
-                "values": values,
-                "stddev": stddev,
-                "noise": None if measurement.noise is None else _encode_noise(measurement.noise),
-            }
-        )
+        noise = None if measurement.noise is None else _encode_noise(measurement.noise)
+        query = encode_query(measurement.query, str(number), arrays)
+        described.append({**query, "values": values, "stddev": stddev, "noise": noise})
     return described, arrays
 
 

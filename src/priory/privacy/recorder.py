@@ -71,9 +71,8 @@ class Recorder:
         path = partial_path(output)
         if is_record_file(path):
             what = f"{path} is the partial file of another run"
-            raise OptionError(
-                "output", f"{what}; once that has ended, make its release with priory estimate, or remove it"
-            )
+            hint = "once that has ended, make its release with priory estimate, or remove the file"
+            raise OptionError("output", f"{what}; {hint}")
         header = len(_encode_job(job, None, None))
         cells = sum(job.schema.domain.shape)
         # Public rows are in the release again; each attribute is measured at least once, and modelled.

@@ -56,9 +56,7 @@ class Truths:
         tables = dict(zip(cliques, self._source.count(cliques), strict=True))
         counts = {clique: table.values.astype(np.int64, copy=False) for clique, table in tables.items()}
         answers = {key: key[-1](counts[key[-1].clique]) for key in missing}
-        fresh = {
-            key: bounded(key[-1], counts[key[-1].clique], answer, self._row_limit) for key, answer in answers.items()
-        }
+        fresh = {key: bounded(key[-1], counts[key[-1].clique], a, self._row_limit) for key, a in answers.items()}
         if sum(values.size for values in (*self._kept.values(), *fresh.values())) <= MOST_KEPT:
             self._kept.update(fresh)
         return [fresh[key] if key in fresh else self._kept[key] for key in keys]

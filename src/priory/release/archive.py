@@ -67,14 +67,9 @@ def json_bytes(value: object) -> bytes:
 
 def _packed(sections: Mapping[str, Files], required: frozenset[str]) -> bytes:
     files = {f"{section}/{name}": data for section, parts in sections.items() for name, data in parts.items()}
-    manifest = json_bytes(
-        {
-            "format": FORMAT,
-            "version": VERSION,
-            "sections": {name: {"required": name in required} for name in sections},
-            "files": {name: {"size": len(data), "sha256": _digest(data)} for name, data in sorted(files.items())},
-        }
-    )
+    listed = {name: {"size": len(data), "sha256": _digest(data)} for name, data in sorted(files.items())}
+    needed = {name: {"required": name in required} for name in sections}
+    manifest = json_bytes({"format": FORMAT, "version": VERSION, "sections": needed, "files": listed})
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in [(MANIFEST, manifest), *sorted(files.items())]:
@@ -99,9 +94,8 @@ def _checked_manifest(archive: zipfile.ZipFile, known: frozenset[str]) -> dict[s
     if not isinstance(manifest["version"], int) or manifest["version"] < 1:
         raise ValueError("no version")
     if manifest["version"] > VERSION:
-        raise ReleaseError(
-            f"the release has format version {manifest['version']}; this priory reads up to {VERSION}: upgrade priory"
-        )
+        said = f"the release has format version {manifest['version']}; this priory reads up to {VERSION}"
+        raise ReleaseError(f"{said}: upgrade priory")
     unknown = [name for name, section in manifest["sections"].items() if section["required"] and name not in known]
     if unknown:
         raise ReleaseError(f"the release needs sections {unknown} that this priory does not know: upgrade priory")

@@ -167,11 +167,9 @@ def _alike(domain: Domain, cells: Sequence[_Cell]) -> list[Measurement]:
     """The cells of one clique with one standard deviation."""
     if _are_whole(domain, cells):
         return [_marginal(domain, cells)]
-    return [
-        Measurement.of(point, np.full(point.shape, cell.value), cell.stddev)
-        for cell in cells
-        for point in [Query.product(domain, dict(zip(cell.clique, map(Point, cell.codes), strict=True)))]
-    ]
+    points = [Query.product(domain, dict(zip(c.clique, map(Point, c.codes), strict=True))) for c in cells]
+    pairs = zip(points, cells, strict=True)
+    return [Measurement.of(point, np.full(point.shape, cell.value), cell.stddev) for point, cell in pairs]
 
 
 def _are_whole(domain: Domain, cells: Sequence[_Cell]) -> bool:

@@ -91,14 +91,10 @@ def tiles(facts: Sequence[tuple[str, str]]) -> Html:
 
 def _contents(sections: Sequence[Section]) -> Html:
     items = [_link(section.anchor, section.title) for section in sections]
-    inner = [
-        folded(
-            f"All {len(section.entries)} of “{section.title}”",
-            element("ul", *(_link(anchor, title) for anchor, title in section.entries), class_="all"),
-        )
-        for section in sections
-        if section.entries
-    ]
+    listed = [section for section in sections if section.entries]
+    links = [element("ul", *(_link(*entry) for entry in section.entries), class_="all") for section in listed]
+    titles = [f"All {len(section.entries)} of “{section.title}”" for section in listed]
+    inner = map(folded, titles, links)
     return element("nav", element("ol", *items), *inner, aria_label="Contents")
 
 

@@ -313,15 +313,8 @@ STAMP = "NOT PRIVATE: made with test randomness; do not publish"
 def page_of(release: Release) -> Page:
     """The report of a release, worked out from the release alone."""
     contents = Contents.of(release)
-    optional = (
-        privacy(contents),
-        reading(),
-        columns(contents),
-        pairs(contents),
-        structure(contents),
-        spent(contents),
-        estimated(contents),
-    )
+    first = (privacy(contents), reading(), columns(contents), pairs(contents))
+    optional = (*first, structure(contents), spent(contents), estimated(contents))
     return Page(
         title=release.statement.dataset,
         kicker="A release under differential privacy",

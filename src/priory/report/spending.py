@@ -31,10 +31,8 @@ def spending(release: Release) -> list[Item]:
     bought: dict[Clique, list[Fraction]] = {}
     for measurement, cost in zip(release.measurements, known, strict=True):
         bought.setdefault(measurement.query.clique, []).append(cost)
-    items = [
-        Item(" × ".join(clique) or "the number of records", float(sum(each, Fraction(0)) / whole), len(each))
-        for clique, each in bought.items()
-    ]
+    shares = {clique: float(sum(each, Fraction(0)) / whole) for clique, each in bought.items()}
+    items = [Item(" × ".join(c) or "the number of records", share, len(bought[c])) for c, share in shares.items()]
     items.sort(key=lambda item: -item.share)
     others = [
         Item("choosing what to measure", float((spent - sum(known, Fraction(0))) / whole), 0, is_choice=True),

@@ -63,16 +63,13 @@ def compared(release: Release, source: Source) -> Comparison:
     model = release.model
     answers = answered(release, [(places,) for places in places_alone(release)])
     truths = [factor.values for factor in source.count([(name,) for name in release.domain])]
-    columns = tuple(
-        Compared(answer, answer.places[0].summed(truth), _distance(model.project(name).values, truth))
-        for name, answer, truth in zip(release.domain, answers, truths, strict=True)
-    )
+    pairs_of = zip(release.domain, answers, truths, strict=True)
+    apart = [(answer, truth, _distance(model.project(name).values, truth)) for name, answer, truth in pairs_of]
+    columns = tuple(Compared(answer, answer.places[0].summed(truth), far) for answer, truth, far in apart)
     small = (pair for pair in itertools.combinations(release.domain, 2) if release.domain.size_of(pair) <= MOST_CELLS)
     pairs = list(itertools.islice(small, MOST_PAIRS))
-    distances = [
-        (pair, _distance(model.project(pair).values, truth.values))
-        for pair, truth in zip(pairs, source.count(pairs), strict=True)
-    ]
+    counted = zip(pairs, source.count(pairs), strict=True)
+    distances = [(pair, _distance(model.project(pair).values, truth.values)) for pair, truth in counted]
     distances.sort(key=lambda each: -np.nan_to_num(each[1], nan=-1.0))
     return Comparison(model.total, int(truths[0].sum()), columns, tuple(distances))
 

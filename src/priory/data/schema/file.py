@@ -140,11 +140,8 @@ def _read_determine(value: Value) -> Constraint:
     if len(options) < 3:
         raise value.error("determine needs column:, by: and map:")
     pairs = options["map"].entries("map").values()
-    return Determine(
-        column=options["column"].written("column"),
-        by=options["by"].written("by"),
-        values=tuple((_read_value(given), _read_value(result)) for given, result in pairs),
-    )
+    values = tuple((_read_value(given), _read_value(result)) for given, result in pairs)
+    return Determine(column=options["column"].written("column"), by=options["by"].written("by"), values=values)
 
 
 def _read_order(value: Value) -> Constraint:

@@ -98,12 +98,8 @@ class Raking(Solver):
         for number in order:
             current, misses[number] = self._raked(problem, current, int(number))
         change = float(np.abs(current.marginals - state.marginals).max(initial=0.0)) / problem.total
-        return replace(
-            current,
-            iteration=state.iteration + 1,
-            falls=fall(state.value, current.value, state.falls),
-            carry=Epochs(change, tuple(misses)),
-        )
+        falls = fall(state.value, current.value, state.falls)
+        return replace(current, iteration=state.iteration + 1, falls=falls, carry=Epochs(change, tuple(misses)))
 
     def _raked(self, problem: Problem, state: State, number: int) -> tuple[State, float]:
         """One update: the log ratio of one query's answers is added to its potentials."""

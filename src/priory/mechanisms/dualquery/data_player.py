@@ -109,10 +109,8 @@ def _branched(domain: Domain, rewards: Sequence[Reward], satisfying: Satisfying)
         (dict.fromkeys(range(starts[a], starts[a + 1]), 1.0), 1.0, 1.0) for a in range(len(domain))
     ]
     for i, (each, along) in enumerate(zip(rewards, satisfying, strict=True)):
-        columns = [
-            starts[domain.axis[name]] + np.flatnonzero(inside)
-            for name, inside in zip(each.query.clique, along, strict=True)
-        ]
+        named = zip(each.query.clique, along, strict=True)
+        columns = [starts[domain.axis[name]] + np.flatnonzero(inside) for name, inside in named]
         if each.reward > 0:
             limits += [({choices + i: 1.0, **dict.fromkeys(p.tolist(), -1.0)}, -np.inf, 0.0) for p in columns]
         else:

@@ -62,14 +62,8 @@ class DualQuery:
         shares = count.rest.split([self._price(t, count.rest, count.total) for t in range(1, rounds)])
         for t, share in enumerate(shares, start=1):
             played = [s + answers(q, game[-1].row, curator.domain) for q, s in zip(workload, played, strict=True)]
-            picks = curator.choose(
-                workload.queries,
-                [count.total * s for s in played],
-                Payoff(t, count.total),
-                share,
-                draws=self.samples,
-                kind="noisy-max",
-            )
+            estimates, payoff = [count.total * s for s in played], Payoff(t, count.total)
+            picks = curator.choose(workload.queries, estimates, payoff, share, draws=self.samples, kind="noisy-max")
             game.append(_round(workload, curator.domain, picks, self._sharpness(share, t), rng))
         return _released(Release(curator.domain, (count.measurement,), curator.statement("dualquery")), game)
 

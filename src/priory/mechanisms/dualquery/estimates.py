@@ -275,9 +275,8 @@ class _Search:
     def moved(self, state: _State, values: Array, stddevs: Array, temperature: float, settings: Dual) -> _State:
         evidence = replace(self.evidence, values=values, stddevs=stddevs)
         problem = Problem(self.oracle, L2(evidence), self.loss.total)
-        alpha, marginals, calls = solved(
-            problem, state.alpha, near=state.marginals, temperature=temperature, settings=settings
-        )
+        alpha, near = state.alpha, state.marginals
+        alpha, marginals, calls = solved(problem, alpha, near=near, temperature=temperature, settings=settings)
         return self._state(alpha, marginals, state.calls + calls)
 
     def _state(self, alpha: Array, marginals: Array, calls: int) -> _State:

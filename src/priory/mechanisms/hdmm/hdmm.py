@@ -90,12 +90,9 @@ class LeastSquares:
             SizeError: the full vector has more than `most_cells`.
         """
         if domain.size > most_cells:
-            raise SizeError(
-                f"least squares on the full vector needs {domain.size:.3g} cells; the limit is {most_cells:.3g}; "
-                "use local least squares or a graphical model",
-                cells=domain.size,
-                limit=most_cells,
-            )
+            said = f"least squares on the full vector needs {domain.size:.3g} cells; the limit is {most_cells:.3g}"
+            hint = "use local least squares or a graphical model"
+            raise SizeError(f"{said}; {hint}", cells=domain.size, limit=most_cells)
         return cls(domain, tuple(m for m in measurements if not m.is_public))
 
     @cached_property

@@ -9,7 +9,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 
 import numpy as np
 
@@ -83,10 +83,8 @@ def _optimised(gram_bytes: bytes, size: int, is_pure: bool) -> tuple[Array, floa
         value, gradient = p_identity_error(flat.reshape(p, size), gram, is_pure=is_pure)
         return value, gradient.ravel()
 
-    tried = [
-        minimize(error, rng.random(p * size), jac=True, method="L-BFGS-B", bounds=[(0, None)] * (p * size), tol=1e-4)
-        for _ in range(RESTARTS)
-    ]
+    search = partial(minimize, error, jac=True, method="L-BFGS-B", bounds=[(0, None)] * (p * size), tol=1e-4)
+    tried = [search(rng.random(p * size)) for _ in range(RESTARTS)]
     best = min(tried, key=lambda result: float(result.fun))
     theta = np.asarray(best.x).reshape(p, size)
     s = 1 + theta.sum(axis=0) if is_pure else np.sqrt(1 + np.square(theta).sum(axis=0))
@@ -117,11 +115,8 @@ def best_product(queries: Sequence[Query], weights: Sequence[float], *, is_pure:
 
 def _gram(part: Part, size: int) -> Array:
     if size > LARGEST_GRAM:
-        raise SizeError(
-            f"a strategy for an attribute of {size:,} values needs a table of {size**2:,} cells; recode it to fewer",
-            cells=size**2,
-            limit=LARGEST_GRAM**2,
-        )
+        said = f"a strategy for an attribute of {size:,} values needs a table of {size**2:,} cells; recode it to fewer"
+        raise SizeError(said, cells=size**2, limit=LARGEST_GRAM**2)
     matrix = part.matrix(size).astype(np.float64)
     return matrix.T @ matrix
 
@@ -162,11 +157,8 @@ def marginals_strategy(workload: Workload, *, is_pure: bool) -> Strategy:
     shares /= shares.sum()
     measured = np.flatnonzero(shares)
     domain = spectrum.domain
-    return Strategy(
-        tuple(Query.marginal(domain, spectrum.cliques[i]) for i in measured),
-        tuple(float(shares[i]) for i in measured),
-        spectrum.error(shares),
-    )
+    queries = tuple(Query.marginal(domain, spectrum.cliques[i]) for i in measured)
+    return Strategy(queries, tuple(float(shares[i]) for i in measured), spectrum.error(shares))
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,9 +178,8 @@ class Spectrum:
     def of(cls, workload: Workload, *, power: int) -> "Spectrum":
         """The spectrum of a workload of marginals."""
         sizes = {name: n for q in workload for name, n in zip(q.clique, q.domain.shape, strict=True)}
-        closure = dict.fromkeys(
-            subset for c in workload.cliques for k in range(len(c) + 1) for subset in itertools.combinations(c, k)
-        )
+        sizes_of = [(clique, k) for clique in workload.cliques for k in range(len(clique) + 1)]
+        closure = dict.fromkeys(subset for clique, k in sizes_of for subset in itertools.combinations(clique, k))
         asked = dict.fromkeys(closure, 0.0)
         for query, weight in zip(workload.queries, workload.weights, strict=True):
             asked[query.clique] += weight

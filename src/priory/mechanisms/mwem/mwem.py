@@ -78,13 +78,8 @@ class MWEM:
         shares = zip(*[iter(count.rest.split([1] * 2 * rounds))] * 2, strict=True)
         for number, (picking, measuring) in enumerate(shares, start=1):
             curator.report_progress(number, rounds)
-            [pick] = curator.choose(
-                workload.queries,
-                models[-1].answers(workload.queries),
-                AbsoluteError(),
-                picking,
-                allowed=self._allowed(curator.domain, measured),
-            )
+            answers, allowed = models[-1].answers(workload.queries), self._allowed(curator.domain, measured)
+            [pick] = curator.choose(workload.queries, answers, AbsoluteError(), picking, allowed=allowed)
             query = workload.queries[pick.query].row(pick.cell or 0)
             measured += measure(curator, [query], measuring)
             models = self._with(models, curator.domain, measured, count.total)
@@ -147,13 +142,9 @@ class Graphical:
             return np.ones(len(cliques), dtype=np.bool_)
         sizes = [plan(domain, [*measured, clique], memory_in_bytes=2**62).memory_in_bytes for clique in cliques]
         if min(sizes) > self.memory_in_bytes:
-            raise SizeError(
-                f"every clique of the workload needs a model of at least {min(sizes):.3g} bytes; "
-                f"{self.memory_in_bytes:.3g} are allowed",
-                cells=min(sizes) // 8,
-                limit=self.memory_in_bytes // 8,
-                cliques=list(cliques[:8]),
-            )
+            least, most = min(sizes), self.memory_in_bytes
+            said = f"every clique of the workload needs a model of at least {least:.3g} bytes; {most:.3g} are allowed"
+            raise SizeError(said, cells=least // 8, limit=most // 8, cliques=list(cliques[:8]))
         return np.array(sizes) <= self.memory_in_bytes
 
     def model(self, domain: Domain, measurements: Sequence[Measurement], total: float, before: Model | None) -> Model:
