@@ -116,13 +116,9 @@ def fit(
             source = open_source(data, schema, unit=unit, max_rows=max_rows, key=book.secret, row_limit=row_limit)
             if source.domain != schema.domain:
                 raise DomainError("the source's attributes are not the schema's")
+            impossible = schema.impossible()
             curator = Curator(
-                reservation,
-                source,
-                randomness=noise,
-                progress=progress,
-                impossible=schema.impossible(),
-                journal=recorder,
+                reservation, source, randomness=noise, progress=progress, impossible=impossible, journal=recorder
             )
             recorder.begin(curator.statement(entry.name), reservation.number)
             release = recipe.run(curator, budget)

@@ -33,14 +33,10 @@ def ordered(
     if not leaves_rows(schema.impossible()):
         # Constraints that leave no row are noticed here, before anything is paid.
         without_zeros(Uniform(schema.domain), schema.impossible())
-    return entry, Job(
-        schema,
-        entry.name,
-        is_registered=mechanism is None or isinstance(mechanism, str),
-        by=None if by is None else tuple(tuple(level) for level in by),
-        workload=workload,
-        public=None if public is None else public_codes(schema, public),
-    )
+    is_registered = mechanism is None or isinstance(mechanism, str)
+    levels = None if by is None else tuple(tuple(level) for level in by)
+    codes = None if public is None else public_codes(schema, public)
+    return entry, Job(schema, entry.name, is_registered=is_registered, by=levels, workload=workload, public=codes)
 
 
 def recipe_of(entry: Registered, job: Job) -> Mechanism:

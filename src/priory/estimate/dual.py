@@ -194,18 +194,9 @@ class _Unit:
             penalty, limit = np.zeros_like(scale), scale / (temperature * evidence.stddevs)
         else:
             penalty, limit = ridge, None
-        return cls(
-            problem,
-            scale,
-            inverse,
-            problem.total * inverse,
-            penalty,
-            evidence.values * inverse + penalty * (scale * center),
-            limit,
-            scale / evidence.stddevs,
-            _degrees_of_freedom(ridge, misfit),
-            [near] * 2,
-        )
+        linear, weights = evidence.values * inverse + penalty * (scale * center), scale / evidence.stddevs
+        goal = _degrees_of_freedom(ridge, misfit)
+        return cls(problem, scale, inverse, problem.total * inverse, penalty, linear, limit, weights, goal, [near] * 2)
 
     def objective(self, x: Array) -> tuple[float, Array]:
         """N log Z − ⟨α, y⟩ + (λ/2) Σ σ²(α − α₀)² but for a constant, and its gradient in x."""

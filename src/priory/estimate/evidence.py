@@ -176,12 +176,8 @@ class Implied:
 
     def answers(self, values: Array) -> Array:
         """The implied marginals of measured `values`."""
-        return joined(
-            [
-                np.asarray(sum(weight * self._summed(values, number, axis) for number, axis, weight in shares))
-                for shares in self.shares
-            ]
-        )
+        summed = [[weight * self._summed(values, number, axis) for number, axis, weight in s] for s in self.shares]
+        return joined([np.asarray(sum(tables)) for tables in summed])
 
     def multipliers(self, alpha: Array, size: int) -> Array:
         """Multipliers of the measured answers with the same potentials as `alpha` on the implied ones."""

@@ -59,17 +59,10 @@ def fitted_to_the_noise(setting: Setting) -> Fit:
         setting, perturbed, path.multipliers, levels(evidence, known) if by_levels else [setting.every_query]
     )
     state = setting.solver.finish(coupling.problem, chosen.fit)
-    return Fit(
-        coupling.problem.loss.layout,
-        state,
-        tuple(path.points),
-        chosen.error,
-        status,
-        path.calls + state.calls - chosen.fit.calls,
-        tuple(path.multipliers),
-        tuple(path.schedule) if by_levels else (),
-        chosen.degrees_of_freedom,
-    )
+    calls, schedule = path.calls + state.calls - chosen.fit.calls, tuple(path.schedule) if by_levels else ()
+    multipliers, freedom = tuple(path.multipliers), chosen.degrees_of_freedom
+    layout, points = coupling.problem.loss.layout, tuple(path.points)
+    return Fit(layout, state, points, chosen.error, status, calls, multipliers, schedule, freedom)
 
 
 @dataclass(eq=False)
@@ -222,15 +215,8 @@ def _coupled_point(coupling: CoupledFits, state: CoupledState) -> PathPoint:
 
 
 def _point(problem: Problem, state: State, error: float, calls: int) -> PathPoint:
-    return PathPoint(
-        level=0,
-        step=state.iteration,
-        calls=calls,
-        loss=state.value,
-        discrepancy=_discrepancy(problem, state),
-        error=error,
-        temperature=state.temperature,
-    )
+    discrepancy = _discrepancy(problem, state)
+    return PathPoint(0, state.iteration, calls, state.value, discrepancy, error, state.temperature)
 
 
 def _discrepancy(problem: Problem, state: State) -> float:

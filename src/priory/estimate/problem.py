@@ -93,16 +93,8 @@ class State:
     def moved(self, problem: Problem, theta: Array, marginals: Array, *, calls: int, **changes: Any) -> "State":  # noqa: ANN401
         """The state one step on, which took so many calls; `changes` are those of other fields."""
         value = problem.loss(marginals)[0]
-        return replace(
-            self,
-            theta=theta,
-            marginals=marginals,
-            value=value,
-            iteration=self.iteration + 1,
-            calls=self.calls + calls,
-            falls=fall(self.value, value, self.falls),
-            **changes,
-        )
+        changes |= {"iteration": self.iteration + 1, "falls": fall(self.value, value, self.falls)}
+        return replace(self, theta=theta, marginals=marginals, value=value, calls=self.calls + calls, **changes)
 
     @property
     def alpha(self) -> Array:

@@ -14,23 +14,10 @@ from priory.mechanisms.pmw_pub.pmw_pub import PMWPub
 from priory.mechanisms.prior import Prior
 from priory.mechanisms.privbayes import PrivBayes, network_model
 
+# fmt: off
 __all__ = [
-    "AIM",
-    "HDMM",
-    "MST",
-    "MWEM",
-    "BestMixture",
-    "DualQuery",
-    "Graphical",
-    "Independent",
-    "LeastSquares",
-    "MultiplicativeWeights",
-    "PMWPub",
-    "Prior",
-    "PriorUpdate",
-    "PrivBayes",
-    "graphical_model",
-    "network_model",
-    "records_model",
-    "sampled_model",
+    "AIM", "HDMM", "MST", "MWEM", "BestMixture", "DualQuery", "Graphical", "Independent", "LeastSquares",
+    "MultiplicativeWeights", "PMWPub", "Prior", "PriorUpdate", "PrivBayes", "graphical_model", "network_model",
+    "records_model", "sampled_model",
 ]
+# fmt: on

@@ -80,12 +80,9 @@ def decode_query(described: Json, arrays: Mapping[str, bytes], domain: Domain) -
 def _decode_measurement(described: Json, arrays: Mapping[str, bytes], domain: Domain) -> Measurement:
     query = decode_query(described, arrays, domain)
     noise, stddev = described["noise"], described["stddev"]
-    return Measurement.of(
-        query,
-        array_of(arrays[described["values"]]),
-        array_of(arrays[stddev]) if isinstance(stddev, str) else float(stddev),
-        None if noise is None else _decode_noise(noise),
-    )
+    values = array_of(arrays[described["values"]])
+    stddev = array_of(arrays[stddev]) if isinstance(stddev, str) else float(stddev)
+    return Measurement.of(query, values, stddev, None if noise is None else _decode_noise(noise))
 
 
 def _encode_noise(noise: Noise) -> Json:

@@ -160,10 +160,8 @@ def _contents(budget: Budget, *, is_declared: bool) -> list[str]:
 def _meaning_of_delta(epsilon: Fraction, delta: Fraction) -> list[str]:
     if delta == 0:
         return []
-    return [
-        f"δ = {rounded_up(delta)} is not that probability. It says that one person can raise the probability of any "
-        f"set of outcomes from p to at most e^ε·p + δ, with ε = {rounded_up(epsilon)}."
-    ]
+    said = f"δ = {rounded_up(delta)} is not that probability. It says that one person can raise the probability of any"
+    return [f"{said} set of outcomes from p to at most e^ε·p + δ, with ε = {rounded_up(epsilon)}."]
 
 
 def _other_deltas(budget: Budget, *, is_declared: bool) -> list[str]:

@@ -177,10 +177,8 @@ class Ledger:
         """
         total = self.terms.total
         if (budget.relation, budget.max_rows) != (total.relation, total.max_rows):
-            raise LedgerError(
-                f"this ledger protects {total.relation} neighbours with at most {total.max_rows} rows each; "
-                f"the run was to protect {budget.relation} with {budget.max_rows}"
-            )
+            mine = f"this ledger protects {total.relation} neighbours with at most {total.max_rows} rows each"
+            raise LedgerError(f"{mine}; the run was to protect {budget.relation} with {budget.max_rows}")
         return self._converted(budget.currency, budget.amount)
 
     def reserve(self, budget: Budget, mechanism: str) -> "Reservation":

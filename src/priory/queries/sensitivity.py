@@ -73,9 +73,8 @@ def sensitivity(query: Query, relation: Relation, max_rows: int = 1) -> Sensitiv
     else:
         pair = alone
     slack = Fraction(0) if query.is_integer else ROUND_UP
-    return Sensitivity(
-        (pair.l1 + slack * alone.l1) * max_rows, (pair.l2_squared + slack * alone.l2_squared) * max_rows**2
-    )
+    l1, l2_squared = pair.l1 + slack * alone.l1, pair.l2_squared + slack * alone.l2_squared
+    return Sensitivity(l1 * max_rows, l2_squared * max_rows**2)
 
 
 @lru_cache(maxsize=65_536)

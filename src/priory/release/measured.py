@@ -124,10 +124,9 @@ def _check_header(names: Sequence[str], schema: Schema, path: str | Path) -> Non
     missing = [name for name in (VALUE, STDDEV) if name not in names]
     unknown = [name for name in names if name not in schema.domain and name not in (VALUE, STDDEV)]
     if missing or unknown or len(set(names)) < len(names):
-        raise DataError(
-            f"{path} needs the columns {VALUE!r} and {STDDEV!r} and attributes of the schema, each once; "
-            f"it lacks {missing} and has {unknown}, which are none of {list(schema.domain)}"
-        )
+        needs = f"{path} needs the columns {VALUE!r} and {STDDEV!r} and attributes of the schema, each once"
+        has = f"it lacks {missing} and has {unknown}, which are none of {list(schema.domain)}"
+        raise DataError(f"{needs}; {has}")
 
 
 def _cell(row: Mapping[str, str | None], schema: Schema, where: str) -> _Cell:

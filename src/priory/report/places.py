@@ -85,10 +85,8 @@ def _runs(attribute: Attribute, most: int) -> Places:
     count = most - (attribute.null is not None)
     targets = np.arange(own) * count // own
     starts = np.searchsorted(targets, np.arange(count + 1))
-    labels = [
-        _span(attribute.labels[a], attribute.labels[b - 1], is_named=attribute.kind == "ordinal")
-        for a, b in itertools.pairwise(starts)
-    ]
+    is_named, names = attribute.kind == "ordinal", attribute.labels
+    labels = [_span(names[a], names[b - 1], is_named=is_named) for a, b in itertools.pairwise(starts)]
     if attribute.null is not None:
         targets, labels = np.append(targets, count), [*labels, attribute.labels[-1]]
     return Places(attribute, distinct(labels), targets, null=None if attribute.null is None else count)

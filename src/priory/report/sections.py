@@ -134,15 +134,9 @@ def pairs(contents: Contents) -> Section | None:
         left_out = f"Only {MOST_COMPARED} columns are compared; {compared.left_out:,} others are left out."
         body.append(paragraph(left_out, "quiet"))
     if cards:
-        body += [
-            element("h3", Text("The strongest pairs")),
-            paragraph(
-                "Shades are shares within each column of the picture. A ring marks a cell whose interval reaches "
-                "zero: it may be empty.",
-                "quiet",
-            ),
-            element("div", *cards, class_="grid"),
-        ]
+        words = "Shades are shares within each column of the picture. A ring marks a cell whose interval reaches zero"
+        body += [element("h3", Text("The strongest pairs")), paragraph(f"{words}: it may be empty.", "quiet")]
+        body.append(element("div", *cards, class_="grid"))
     return Section("pairs", "Pairs of columns", joined(*body))
 
 
@@ -199,12 +193,9 @@ def estimated(contents: Contents) -> Section | None:
     drawable = any(math.isfinite(point.discrepancy) and point.discrepancy > 0 for point in diagnostics.path)
     words = f"The path of the estimate over {diagnostics.oracle_calls:,} evaluations of the model. {diagnostics.reason}"
     dots = " Dots mark where each stage ended." if drawable else ""
-    body = [
-        paragraph(
-            "The model starts from what was known before and moves towards the noisy answers as long as its estimated "
-            f"error falls. Going further would fit the noise.{dots} {diagnostics.reason}"
-        )
-    ]
+    start = "The model starts from what was known before and moves towards the noisy answers as long as its estimated"
+    further = f"error falls. Going further would fit the noise.{dots} {diagnostics.reason}"
+    body = [paragraph(f"{start} {further}")]
     if drawable:
         picture = charts.drawn(charts.path_chart(diagnostics), words, "path")
         body.append(element("figure", picture, class_="wide"))

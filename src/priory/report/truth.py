@@ -106,10 +106,8 @@ def _what() -> Section:
         "this page sees private counts. Choosing a mechanism, a budget or a model by it, and then publishing, breaks "
         "the promise of the release: what is published would depend on private rows that nobody paid for."
     )
-    same_rows = paragraph(
-        "Where a person has more rows than count, the table must be opened with the ledger of the release for the same "
-        "rows to count."
-    )
+    opened = "the table must be opened with the ledger of the release for the same rows to count"
+    same_rows = paragraph(f"Where a person has more rows than count, {opened}.")
     return Section("what", "What this is", joined(warning, same_rows))
 
 

@@ -83,12 +83,9 @@ def budget_plan(
     best = min(plans, key=lambda plan: _forecast(plan, counting, levels, power))
     first, *rest = budget.split([max(1, round(PARTS * share)) for share in _shares(best, power)])
     paid = iter(rest)
-    return BudgetPlan(
-        counting=first,
-        counts_groups=best[0] is counting,
-        workloads=tuple(() if part is None else part.cliques for part in best[1:]),
-        shares=tuple(None if part is None else next(paid) for part in best[1:]),
-    )
+    workloads = tuple(() if part is None else part.cliques for part in best[1:])
+    shares = tuple(None if part is None else next(paid) for part in best[1:])
+    return BudgetPlan(first, best[0] is counting, workloads, shares)
 
 
 def _part(budget: Budget, domain: Domain, level: Level, choice: CandidateMarginals, total: float) -> _Part:

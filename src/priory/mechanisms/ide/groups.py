@@ -48,10 +48,8 @@ def likely_counts(level: Level, measurement: Measurement, expected: Array) -> Ar
         return np.maximum(noisy, 0.0)
     total = max(float(noisy.sum()), 1.0)
     equal = np.full(len(noisy), 1 / len(noisy))
-    spread, means = min(
-        ((_spread(noisy, total * parts, measurement.variance), tuple(total * parts)) for parts in (expected, equal)),
-        key=lambda candidate: candidate[0],
-    )
+    tried = ((_spread(noisy, total * p, measurement.variance), tuple(total * p)) for p in (expected, equal))
+    spread, means = min(tried, key=lambda candidate: candidate[0])
     return _posterior_means(noisy, measurement, np.array(means), spread) if spread > 0 else np.array(means)
 
 
@@ -102,10 +100,9 @@ def updated(
     # None of the small rows is lost, however little is left of it.
     weights = [np.maximum(np.bincount(inverse, weights=prior, minlength=len(codes)), 1e-300) for prior in priors]
     bases = [PublicRows(codes, domain, own) for own in weights]
-    samples = [
-        Sample(bases[above], noisy(level.of_group(tables, group, domain), LEAST_STDDEV), float(count))
-        for group, above, count in zip(level.groups, level.prior_of, counts, strict=True)
-    ]
+    tables_of = [noisy(level.of_group(tables, group, domain), LEAST_STDDEV) for group in level.groups]
+    each = zip(tables_of, level.prior_of, counts, strict=True)
+    samples = [Sample(bases[above], found, float(count)) for found, above, count in each]
     fresh = iter(update([sample for sample in samples if sample.total > 0]))
     ratios = [next(fresh) / sample.base.shares if sample.total > 0 else np.ones(len(codes)) for sample in samples]
     return [priors[above] * ratio[inverse] for above, ratio in zip(level.prior_of, ratios, strict=True)]

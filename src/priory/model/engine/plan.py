@@ -83,11 +83,8 @@ class Plan:
     @cached_property
     def operations(self) -> int:
         """Multiplications and additions of one call, forward and back."""
-        return sum(
-            sum(self._tables(bag)) * (2 + len(bag.leaves) + len(bag.children))
-            + (3 * self.cells_of(bag) if bag.split else 0)
-            for bag in self.bags
-        )
+        tables = [sum(self._tables(bag)) * (2 + len(bag.leaves) + len(bag.children)) for bag in self.bags]
+        return sum(tables) + sum(3 * self.cells_of(bag) for bag in self.bags if bag.split)
 
     @cached_property
     def memory_in_bytes(self) -> int:
