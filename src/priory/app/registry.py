@@ -73,11 +73,7 @@ MECHANISMS: dict[str, Registered] = {
     entry.name: entry
     for entry in (
         Registered(
-            "independent",
-            "all one-way marginals, equally noisy",
-            lambda _: Independent(),
-            has_own_model=False,
-            ways=1,
+            "independent", "all one-way marginals, equally noisy", lambda _: Independent(), has_own_model=False, ways=1
         ),
         Registered(
             "mst",

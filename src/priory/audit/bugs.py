@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from priory.app.registry import Mechanism
 from priory.audit import prices as prices_module
+from priory.audit.accountant import prices
 from priory.audit.findings import BUG_PREFIX, Effort, Finding
-from priory.audit.prices import prices
 from priory.audit.primitives import audited_choice, audited_noise, claim_of
 from priory.audit.replay import Setting, complaints_about
 from priory.audit.settings import SETTINGS, always, default_setting

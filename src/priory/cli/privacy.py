@@ -17,13 +17,11 @@ from priory.queries.sensitivity import Relation
 
 Epsilon = Annotated[str | None, typer.Option(help="What may be spent; pure without --delta.")]
 Delta = Annotated[
-    str | None,
-    typer.Option(help="With epsilon: a person changes a probability p to at most e^epsilon * p + delta."),
+    str | None, typer.Option(help="With epsilon: a person changes a probability p to at most e^epsilon * p + delta.")
 ]
 Rho = Annotated[str | None, typer.Option(help="What may be spent in zCDP, instead of epsilon.")]
 CurrencyName = Annotated[
-    str | None,
-    typer.Option(help="With --delta, what the book adds up: zcdp, the default, or gaussian."),
+    str | None, typer.Option(help="With --delta, what the book adds up: zcdp, the default, or gaussian.")
 ]
 RelationName = Annotated[str, typer.Option(help="Which tables are neighbours: add-remove or replace-one.")]
 Unit = Annotated[str | None, typer.Option(help="The column that names the person of a row; default: the schema's.")]

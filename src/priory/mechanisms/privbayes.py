@@ -14,6 +14,7 @@ from priory.measure import measure
 from priory.mechanisms.steps.total import counted, released_total
 from priory.model.bases import PublicRows
 from priory.model.model import Model
+from priory.model.sampling import Seed
 from priory.model.tilted import row_cells
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
@@ -120,7 +121,7 @@ def useful_cells(total: float, share: Budget, usefulness: float) -> float:
     return min(total / (usefulness * average), LARGEST_FAMILY)
 
 
-def network_model(release: Release, *, seed: int | np.random.Generator | None = None) -> Model:
+def network_model(release: Release, *, seed: Seed = None) -> Model:
     """As many rows as the release says there are, drawn along its network from clipped conditionals [PrivBayes]."""
     total = released_total(release.measurements)
     families = [m for m in release.measurements if m.query.clique]

@@ -14,6 +14,7 @@ from priory.queries.factor import Array, cell_codes
 Codes = NDArray[np.int32]
 Ints = NDArray[np.int64]
 Method = Literal["rounding", "independent"]
+Seed = int | np.random.Generator | None
 Weights = Callable[[Ints], Array]
 # Weights of groups are looked at in blocks of about so many cells.
 _BLOCK = 1 << 22
@@ -29,7 +30,7 @@ class Chance:
     method: Method  # "rounding" or "independent"
 
     @classmethod
-    def of(cls, seed: int | np.random.Generator | None, method: Method) -> "Chance":
+    def of(cls, seed: Seed, method: Method) -> "Chance":
         """Build it from a seed, checking the method."""
         if method not in ("rounding", "independent"):
             raise OptionError("method", f"rows are drawn by 'rounding' or 'independent'; got {method!r}")

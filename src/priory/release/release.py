@@ -16,7 +16,7 @@ from priory.data.table import Table, html_facts
 from priory.errors import PrioryError, ReleaseError
 from priory.estimate.measured import evidence
 from priory.model.model import Model
-from priory.model.sampling import checked_count
+from priory.model.sampling import Seed, checked_count
 from priory.privacy import encoding
 from priory.privacy.measurement import Measurement
 from priory.privacy.statement import Statement
@@ -26,7 +26,6 @@ from priory.queries.workload import Workload
 from priory.release import archive, rows
 from priory.release.estimated import constrained, estimated, uniform
 from priory.release.parts import PARTS, PublicCheck, Round
-from priory.release.rows import Seed
 
 _REQUIRED = frozenset({"statement", "domain", "measurements"})
 _KNOWN = _REQUIRED | {"schema"}

@@ -14,7 +14,7 @@ from priory.data.table import Table
 from priory.errors import OptionError
 from priory.model.mixed import MixedTilted
 from priory.model.model import Model, evidence_of
-from priory.model.sampling import Chance, Codes, checked_count
+from priory.model.sampling import Chance, Codes, Seed, checked_count
 from priory.model.tilted import Tilted
 
 BATCH = 100_000
@@ -22,7 +22,6 @@ BATCH = 100_000
 _TRIES = 10
 # Rows that break a constraint with nearly all values of their bins would keep us here for ever.
 _MOST_ROUNDS = 1000
-Seed = int | np.random.Generator | None
 
 
 def batches(

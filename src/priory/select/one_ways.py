@@ -7,10 +7,10 @@ from fractions import Fraction
 import numpy as np
 
 from priory.privacy.budget import Budget
+from priory.privacy.noise import expected_noise
 from priory.queries.domain import Domain
 from priory.queries.parts import Recode
 from priory.queries.query import Query
-from priory.select.noise_size import expected_noise
 
 # What the noise of a wide attribute's cells asks for grows no more from here on: most of them are empty.
 WIDEST = 200

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from priory.data.schema import Schema
     from priory.queries.domain import Clique, Domain
 
+    Data = str | Path | DuckDBPyRelation
+
 DEFAULT_MEMORY = 2**31
 # DuckDB itself does not start with much less.
 LEAST_MEMORY = 2**27
@@ -68,12 +70,7 @@ class DuckDBSource:
 
 
 def open_large(
-    data: str | Path | DuckDBPyRelation,
-    schema: Schema,
-    rule: PersonRule | None,
-    *,
-    memory: int = DEFAULT_MEMORY,
-    row_limit: int = ROW_LIMIT,
+    data: Data, schema: Schema, rule: PersonRule | None, *, memory: int = DEFAULT_MEMORY, row_limit: int = ROW_LIMIT
 ) -> Source:
     """A source over a file or a relation: in memory if its codes fit half of `memory` bytes, else in DuckDB."""
     source = open_in_duckdb(data, schema, rule, memory=memory, row_limit=row_limit)
@@ -88,12 +85,7 @@ def open_large(
 
 
 def open_in_duckdb(
-    data: str | Path | DuckDBPyRelation,
-    schema: Schema,
-    rule: PersonRule | None,
-    *,
-    memory: int = DEFAULT_MEMORY,
-    row_limit: int = ROW_LIMIT,
+    data: Data, schema: Schema, rule: PersonRule | None, *, memory: int = DEFAULT_MEMORY, row_limit: int = ROW_LIMIT
 ) -> DuckDBSource:
     """A source over a file or a relation that stays in DuckDB, whatever its size."""
     if memory < LEAST_MEMORY:
@@ -117,11 +109,7 @@ def _forget(connection: DuckDBPyConnection, folder: str) -> None:
 
 
 def _make_codes(
-    connection: DuckDBPyConnection,
-    data: str | Path | DuckDBPyRelation,
-    schema: Schema,
-    rule: PersonRule | None,
-    folder: Path,
+    connection: DuckDBPyConnection, data: Data, schema: Schema, rule: PersonRule | None, folder: Path
 ) -> None:
     """Create the table `codes`: one row for each record that counts."""
     wanted = [column.name for column in schema.modelled] + ([rule.column] if rule else [])
