@@ -30,18 +30,12 @@ class Recoverable(Protocol):
 
 
 def recover(partial: Partial | str | Path, *, mechanism: Mechanism | None = None) -> Release:
-    """Make the release of a run that ended early.
+    """Make the release of a run that ended early; a `ReleaseError` where it cannot be read or holds no answers.
 
     It is estimated as the mechanism itself does, from what was answered until then, and promises what the run reserved.
-    Nothing is spent: neither private data nor the ledger is opened, and the reservation is not continued.
-
-    Args:
-        partial: the partial file of the run, or the attribute `partial` of the error that ended it.
-        mechanism: the mechanism, where it was one with custom settings, which the file does not hold; without it the
-            release of such a run is modelled from its noisy answers alone.
-
-    Raises:
-        ReleaseError: it cannot be read, or holds no answers.
+    Nothing is spent: neither private data nor the ledger is opened, and the reservation is not continued. `partial` is
+    the partial file of the run, or the attribute `partial` of the error that ended it. A mechanism with custom
+    settings, which the file does not hold, is given again; without it such a run is modelled from its noisy answers alone.
     """
     partial = partial if isinstance(partial, Partial) else Partial.load(partial)
     if not partial.transcript.holds_results:

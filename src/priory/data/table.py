@@ -125,11 +125,7 @@ class Table:
         return (",".join(row) + "\n" for row in zip(*texts, strict=True))
 
     def write_parquet(self, path: str | Path) -> None:
-        """Write a Parquet file.
-
-        Raises:
-            DataError: there are no columns, or two names differ only in case.
-        """
+        """Write a Parquet file; a `DataError` where there are no columns, or two names differ only in case."""
         if not self.columns:
             raise DataError("a Parquet file needs at least one column")
         # DuckDB would rename the second of them; to it, only the letters A to Z have a case.

@@ -247,11 +247,7 @@ def _distinct(codes: NDArray[np.int32], shares: Array) -> tuple[NDArray[np.int32
 
 
 class Mixture(Base):
-    """A weighted average of bases: Z = Σ w_k Z_k and μ = Σ w_k Z_k μ_k / Z.
-
-    Args:
-        parts: weights, which sum to 1, and bases over one domain.
-    """
+    """A weighted average of bases over one domain, weights adding up to 1: Z = Σ w_k Z_k and μ = Σ w_k Z_k μ_k / Z."""
 
     def __init__(self, parts: Sequence[tuple[float, Base]]) -> None:
         if not parts:

@@ -47,12 +47,7 @@ class Model(Base):
 
     @classmethod
     def of(cls, base: Base, potentials: Mapping[Any, Values], total: float = 1.0) -> "Model":
-        """Build a model, checking its potentials and total.
-
-        Raises:
-            DomainError: potentials do not fit the domain, or leave no mass.
-            OptionError: the total is not a finite number of at least 0.
-        """
+        """Build a model, checking that its potentials fit and leave mass, and that its total is finite and not negative."""
         if not 0 <= total < np.inf:
             raise OptionError("total", f"the number of records is finite and at least 0; got {total}")
         model = cls(base, potentials_of(base.domain, potentials), float(total))
@@ -160,11 +155,7 @@ class Model(Base):
         return self._tilted.log_mass(checked_codes(codes, self.domain))
 
     def entropy(self) -> float:
-        """−Σ_x q(x) log q(x), in nats.
-
-        Raises:
-            OptionError: the base is a mixture, which has no closed form.
-        """
+        """−Σ_x q(x) log q(x), in nats; an `OptionError` where the base is a mixture, which has no closed form."""
         return self._tilted.entropy()
 
     def divergence(self) -> float:

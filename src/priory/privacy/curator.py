@@ -87,8 +87,7 @@ class Curator:
     def public_total(self) -> int | None:
         """The number of rows where that is public: under replace-one with one row a person; else None.
 
-        Raises:
-            DataError: it is public and more than the source declares. Nothing was spent on it.
+        A `DataError` where it is more than the source declares; nothing was spent on it.
         """
         if self.relation is not Relation.REPLACE_ONE or self.budget.max_rows > 1:
             return None
@@ -116,11 +115,7 @@ class Curator:
         self._progress(Step(number, of, self.reservation.spent, self.budget, note))
 
     def check(self, budget: Budget) -> None:
-        """Refuse a budget that is more than is left, for mechanisms that may end before they have spent it.
-
-        Raises:
-            BudgetError: it is. Nothing was looked at.
-        """
+        """Refuse a budget that is more than is left, for mechanisms that may end before they have spent it."""
         self._check_share(budget)
         self.reservation.check_left(budget.amount)
 
@@ -129,8 +124,7 @@ class Curator:
     ) -> tuple[Measurement, ...]:
         """Pay a share for each query, then answer them with the least noise that it buys.
 
-        Raises:
-            BudgetError: the shares are more than is left. Nothing was looked at.
+        Where the shares are more than is left, it is a `BudgetError`, and nothing was looked at.
         """
         # A sequence of another class could give other queries after the check.
         queries, shares = tuple(queries), tuple(shares)
@@ -201,8 +195,7 @@ class Curator:
     def number(self, functional: Functional, share: Budget) -> NoisyNumber:
         """Pay, then release one number about the whole table, with noise.
 
-        Raises:
-            BudgetError: the share is more than is left. Nothing was looked at.
+        Where the share is more than is left, it is a `BudgetError`, and nothing was looked at.
         """
         if type(functional) not in FUNCTIONALS:
             closed = ", ".join(kind.__name__ for kind in FUNCTIONALS)
@@ -250,11 +243,9 @@ class Curator:
             raise OptionError("queries", "noise is added to integers; use query.on_lattice(bits) for real entries")
         largest = max(map(abs, entry_range(query)))
         if largest > self._largest_entry:
-            raise OptionError(
-                "queries",
-                f"with an entry of {float(largest):.3g}, answers about the {self.row_limit:,} rows that the source "
-                "declares do not fit 62 bits; use a lattice of fewer bits, or declare fewer rows",
-            )
+            about = f"with an entry of {float(largest):.3g}, answers about the {self.row_limit:,} rows that the source"
+            hint = "use a lattice of fewer bits, or declare fewer rows"
+            raise OptionError("queries", f"{about} declares do not fit 62 bits; {hint}")
 
     def _check_share(self, share: Budget) -> None:
         mine = self.budget

@@ -44,11 +44,7 @@ class Explanation:
 
 
 def explain(budget: Budget, *, is_declared: bool = False) -> Explanation:
-    """What `budget` means for one person.
-
-    Args:
-        budget: the promise.
-        is_declared: whether somebody else declared it, so that of a promise of (ε, δ) nothing more is known.
+    """What `budget` means for one person; of an (ε, δ) that `is_declared` by somebody else, nothing more is known.
 
     >>> print(explain(Budget.pure(1)).lines[2])
     - from 50 % to at most 73.2 %

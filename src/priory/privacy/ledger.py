@@ -61,11 +61,7 @@ class Ledger:
 
     @classmethod
     def create(cls, path: str | Path, terms: Terms) -> Self:
-        """Make the file; it appears whole or not at all.
-
-        Raises:
-            LedgerError: there is something at `path` already, or the folder cannot be written to.
-        """
+        """Make the file, whole or not at all; a `LedgerError` if something is at `path`, or it cannot be written."""
         path = Path(path).absolute()
         check_terms(terms)
         draft = path.with_name(f".{secrets.token_hex(8)}")
@@ -86,11 +82,7 @@ class Ledger:
 
     @classmethod
     def open(cls, path: str | Path) -> Self:
-        """The book at `path`.
-
-        Raises:
-            LedgerError: it is missing, damaged, or no ledger.
-        """
+        """The book at `path`; a `LedgerError` if it is missing, damaged, or no ledger."""
         path = Path(path).absolute()
         if not path.is_file():
             raise LedgerError(f"{path} does not exist; make it with: priory ledger init")
@@ -125,11 +117,7 @@ class Ledger:
         return self._secret
 
     def check(self, *, schema: str, dataset: str | None = None, person: str | None = None) -> None:
-        """Refuse to be used for another data set, schema or person column.
-
-        Raises:
-            LedgerError: one of them differs. A schema that is only laid out differently does not.
-        """
+        """Refuse to be used for another data set, schema or person column; a schema may be laid out differently."""
         terms = self.terms
         if dataset is not None and dataset != terms.dataset:
             raise LedgerError(f"this ledger is of another data set: {terms.dataset!r}, not {dataset!r}")
@@ -141,11 +129,7 @@ class Ledger:
             raise LedgerError(f"this ledger protects {terms.unit}, so unit must be {terms.person!r}")
 
     def bind(self, schema: str) -> None:
-        """Fix the schema of a book that was made without one; once and for good.
-
-        Raises:
-            LedgerError: it has one already.
-        """
+        """Fix the schema of a book that was made without one; once and for good, a second time is a `LedgerError`."""
         if not schema.strip():
             raise OptionError("schema", "an empty schema binds nothing")
         with self._transaction(writes=True) as connection:
@@ -182,11 +166,7 @@ class Ledger:
         return self._converted(budget.currency, budget.amount)
 
     def reserve(self, budget: Budget, mechanism: str) -> "Reservation":
-        """Set `budget` aside, durably, before anything is looked at.
-
-        Raises:
-            BudgetError: it is more than is left. Nothing was set aside.
-        """
+        """Set `budget` aside, durably, before anything is looked at; a `BudgetError` if it is more than is left."""
         asked = self.price(budget)
         if budget.amount < 0 or budget.additive < 0:
             # Less than nothing would add to what is left.

@@ -200,16 +200,9 @@ def _encode_job(job: Job, statement: Statement | None, entry: int | None) -> byt
     if job.public is not None:
         rows, counts = np.unique(job.public, axis=0, return_counts=True)
         arrays |= {"public.npy": array_bytes(encoding.plain(rows)), "counts.npy": array_bytes(encoding.plain(counts))}
-    described = {
-        "schema": job.schema.dump(),
-        "mechanism": job.mechanism,
-        "is_registered": job.is_registered,
-        "by": job.by,
-        "workload": workload,
-        "statement": None if statement is None else encoding.encode_statement(statement),
-        "entry": entry,
-    }
-    return _packed(described, arrays)
+    asked = {"schema": job.schema.dump(), "mechanism": job.mechanism, "is_registered": job.is_registered, "by": job.by}
+    promised = None if statement is None else encoding.encode_statement(statement)
+    return _packed({**asked, "workload": workload, "statement": promised, "entry": entry}, arrays)
 
 
 def _decode_job(payload: bytes) -> tuple[Job, Statement]:

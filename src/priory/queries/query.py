@@ -112,11 +112,7 @@ class Query:
         return Query(self.domain, tuple(part.row(size, int(i)) for part, size, i in parts))
 
     def dense(self) -> Numbers:
-        """The matrix itself, for tests and small cases.
-
-        Raises:
-            SizeError: it would have more than 10⁸ entries.
-        """
+        """The matrix itself, for tests and small cases; a `SizeError` where it would have more than 10⁸ entries."""
         cells = self.rows * self.domain.size
         if cells > DENSE_LIMIT:
             said = f"the dense matrix of this query has {cells:.3g} entries; the limit is {DENSE_LIMIT:.0e}"

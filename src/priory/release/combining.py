@@ -19,13 +19,8 @@ from priory.release.release import Release
 def combine(releases: Sequence[Release]) -> Release:
     """One release of all measurements of several; it is modelled anew, and promises what they promise together.
 
+    They are at least two, of the same data set, schema, neighbours and unit; a `ReleaseError` says in what they differ.
     Nothing is spent: whoever has seen all of them knows what this one says.
-
-    Args:
-        releases: at least two, of the same data set, schema, neighbours and unit.
-
-    Raises:
-        ReleaseError: they do not belong together; the message says in what they differ.
     """
     releases = list(releases)
     if len(releases) < 2 or not all(isinstance(release, Release) for release in releases):

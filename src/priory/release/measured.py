@@ -90,18 +90,8 @@ def declared_release(
         total: the number of rows, where it is public.
         stop: see `estimate`.
     """
-    statement = Statement(
-        mechanism=DECLARED,
-        budget=budget,
-        spent=budget.amount,
-        unit="a row",
-        dataset=schema.name,
-        ledger="memory",
-        is_private=True,
-        version=__version__,
-        randomness="whoever measured",
-        is_declared=True,
-    )
+    about = (DECLARED, budget, budget.amount, "a row", schema.name, "memory")
+    statement = Statement(*about, is_private=True, version=__version__, randomness="whoever measured", is_declared=True)
     base = uniform(schema.domain, schema)
     model = estimate(evidence(measurements), schema.domain, base=base, total=total, stop=stop)
     everyone = Query.marginal(schema.domain, ())

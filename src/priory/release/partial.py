@@ -20,11 +20,7 @@ class Partial:
 
     @classmethod
     def load(cls, path: str | Path) -> "Partial":
-        """Read the partial file of a run; a record that was cut off at its end is left out.
-
-        Raises:
-            ReleaseError: it cannot be read, or is no partial file.
-        """
+        """Read the partial file of a run; a record that was cut off at its end is left out."""
         return cls(*read_recorded(path))
 
     @property

@@ -235,19 +235,14 @@ class Release:
     def report(self, path: str | Path) -> None:
         """Write one HTML file to look at, made from this release alone; it opens offline and runs no script.
 
-        Raises:
-            MissingExtra: the libraries that draw are not installed: `pip install 'priory[report]'`.
+        A `MissingExtra` where the libraries that draw are not installed: `pip install 'priory[report]'`.
         """
         # Reports are made of releases, so that their room is above this one, and no room imports one above it.
         hooks.write_report(self, path)
 
     @classmethod
     def load(cls, path: str | Path) -> "Release":
-        """Read a release file, checking every part of it.
-
-        Raises:
-            ReleaseError: it is missing, damaged, was changed, or is newer than this version reads.
-        """
+        """Read a release file; a `ReleaseError` if it is missing, damaged, changed, or too new for this version."""
         sections = archive.read_archive(path, _KNOWN)
         try:
             return _decoded(sections)

@@ -30,9 +30,7 @@ class Source(Protocol):
     def count(self, cliques: Sequence[Clique]) -> list[Factor]:
         """How many records fall into each cell, as integers, for each clique in the order of its attributes.
 
-        Raises:
-            DomainError: a clique names unknown attributes.
-            SizeError: a clique has too many cells to count. Nothing was looked at.
+        A `DomainError` where a clique names unknown attributes, a `SizeError` where one has too many cells to count.
         """
 
 

@@ -65,12 +65,10 @@ def answers(query: Query, row: Sequence[int], domain: Domain) -> Array:
 
 
 def sampled_model(workload: Workload, release: Release, *, tolerance: float = 3e-4) -> Model:
-    """The graphical model under which DualQuery's samples are most likely [Private-PGM, Algorithm 5].
+    """The graphical model under which the samples of DualQuery's release are most likely [Private-PGM, Algorithm 5].
 
-    Args:
-        workload: what DualQuery was to answer.
-        release: what it released.
-        tolerance: the relative rise of the likelihood below which it stops; what it gains beyond is mostly noise.
+    `workload` is what it was to answer. It stops where the likelihood rises by less than `tolerance` of itself: what it
+    gains beyond is mostly noise.
     """
     loss = SampleLoss(release.domain, workload, rounds_of(release), released_total(release.measurements))
     return most_likely(loss, tolerance=tolerance)

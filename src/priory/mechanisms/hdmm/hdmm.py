@@ -15,7 +15,7 @@ from priory.privacy.curator import Curator
 from priory.privacy.measurement import Measurement
 from priory.queries.domain import Domain
 from priory.queries.factor import Array, Factor
-from priory.queries.parts import Identity, Part
+from priory.queries.parts import Identity
 from priory.queries.query import Query
 from priory.queries.workload import Workload
 from priory.release import Release
@@ -84,11 +84,7 @@ class LeastSquares:
 
     @classmethod
     def of(cls, domain: Domain, measurements: tuple[Measurement, ...], most_cells: int = MOST_CELLS) -> "LeastSquares":
-        """Refuse what does not fit, before anything is allocated.
-
-        Raises:
-            SizeError: the full vector has more than `most_cells`.
-        """
+        """Refuse what does not fit, before anything is allocated: a full vector of more than `most_cells`."""
         if domain.size > most_cells:
             said = f"least squares on the full vector needs {domain.size:.3g} cells; the limit is {most_cells:.3g}"
             hint = "use local least squares or a graphical model"
@@ -136,9 +132,6 @@ def local_least_squares(measurement: Measurement) -> Factor:
     values = np.asarray(measurement.values, dtype=np.float64)
     for axis, (part, size) in enumerate(zip(query.parts, query.domain.shape, strict=True)):
         if not isinstance(part, Identity):
-            values = np.moveaxis(np.tensordot(_inverse(part, size), values, axes=(1, axis)), 0, axis)
+            inverse = np.linalg.pinv(part.matrix(size).astype(np.float64))
+            values = np.moveaxis(np.tensordot(inverse, values, axes=(1, axis)), 0, axis)
     return Factor(query.domain, values)
-
-
-def _inverse(part: Part, size: int) -> Array:
-    return np.asarray(np.linalg.pinv(part.matrix(size).astype(np.float64)))

@@ -77,8 +77,7 @@ class PriorUpdate:
     def recovered(self, release: Release, transcript: Transcript, budget: Budget) -> Release:
         """The release of a run that ended early: levels that were not answered keep what is known from those above.
 
-        Raises:
-            OptionError: the run was raking, which needs the answers of every level.
+        Not of raking, which needs the answers of every level.
         """
         if self.way == "raking":
             raise OptionError("way", "raking needs the answers of every level")

@@ -139,14 +139,12 @@ class Plan:
         if self.memory_in_bytes <= memory_in_bytes:
             return self
         blamed = self._blamed()
-        raise SizeError(
-            f"the model would need {_bytes(self.memory_in_bytes)}, {_bytes(memory_in_bytes)} are allowed; its largest "
-            f"table has {_number(self.largest_table)} cells, because of the cliques {[list(c) for c in blamed]}; "
-            "measure fewer or smaller cliques, recode attributes to fewer values, or allow more memory",
-            cells=self.memory_in_bytes // 8,
-            limit=memory_in_bytes // 8,
-            cliques=blamed,
-        )
+        need = f"the model would need {_bytes(self.memory_in_bytes)}, {_bytes(memory_in_bytes)} are allowed"
+        cells, cliques = _number(self.largest_table), [list(clique) for clique in blamed]
+        why = f"its largest table has {cells} cells, because of the cliques {cliques}"
+        hint = "measure fewer or smaller cliques, recode attributes to fewer values, or allow more memory"
+        limit = memory_in_bytes // 8
+        raise SizeError(f"{need}; {why}; {hint}", cells=self.memory_in_bytes // 8, limit=limit, cliques=blamed)
 
     def _blamed(self, most: int = 8) -> list[Clique]:
         largest = max(self.bags, key=self.cells_of, default=None)
@@ -241,16 +239,10 @@ def _bags(
         # The table takes the axes of a clique that covers it, so that its potentials need no copy.
         axes = [domain.axis[name] for name in cover] if cover else sorted(draft.members, key=lambda v: -index[v])
         factors = [] if cover else [scopes[j] for j in draft.leaves] + [drafts[j].separator for j in draft.children]
-        bags.append(
-            Bag(
-                members=tuple(axes),
-                separator=tuple([v for v in axes if v in draft.separator]),
-                parent=last - draft.parent if draft.parent >= 0 else -1,
-                leaves=tuple(draft.leaves),
-                children=tuple([last - j for j in draft.children]),
-                split=None if cover else best_split(axes, [domain.shape[v] for v in axes], factors, draft.separator),
-            )
-        )
+        split = None if cover else best_split(axes, [domain.shape[v] for v in axes], factors, draft.separator)
+        separator = tuple([v for v in axes if v in draft.separator])
+        parent, children = last - draft.parent if draft.parent >= 0 else -1, tuple([last - j for j in draft.children])
+        bags.append(Bag(tuple(axes), separator, parent, tuple(draft.leaves), children, split))
     return tuple(bags)
 
 
