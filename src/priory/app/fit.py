@@ -116,9 +116,9 @@ def fit(
             source = open_source(data, schema, unit=unit, max_rows=max_rows, key=book.secret, row_limit=row_limit)
             if source.domain != schema.domain:
                 raise DomainError("the source's attributes are not the schema's")
-            impossible = schema.impossible()
+            zeros = schema.impossible()
             curator = Curator(
-                reservation, source, randomness=noise, progress=progress, impossible=impossible, journal=recorder
+                reservation, source, randomness=noise, progress=progress, impossible=zeros, journal=recorder
             )
             recorder.begin(curator.statement(entry.name), reservation.number)
             release = recipe.run(curator, budget)
@@ -140,8 +140,5 @@ def _protected(
         usual: tuple[Relation, str | None, int] = Relation.ADD_REMOVE, schema.person, 1
     else:
         usual = book.terms.total.relation, book.terms.person, book.terms.total.max_rows
-    return (
-        usual[0] if relation is None else relation,
-        usual[1] if unit is None else unit,
-        usual[2] if max_rows is None else max_rows,
-    )
+    relation, unit = usual[0] if relation is None else relation, usual[1] if unit is None else unit
+    return relation, unit, usual[2] if max_rows is None else max_rows

@@ -35,7 +35,7 @@ def recover(partial: Partial | str | Path, *, mechanism: Mechanism | None = None
     It is estimated as the mechanism itself does, from what was answered until then, and promises what the run reserved.
     Nothing is spent: neither private data nor the ledger is opened, and the reservation is not continued. `partial` is
     the partial file of the run, or the attribute `partial` of the error that ended it. A mechanism with custom
-    settings, which the file does not hold, is given again; without it such a run is modelled from its noisy answers alone.
+    settings, which the file does not hold, is given again; without it the model is made of its noisy answers alone.
     """
     partial = partial if isinstance(partial, Partial) else Partial.load(partial)
     if not partial.transcript.holds_results:

@@ -25,6 +25,12 @@ MOST_APART = 1e-3
 # In units of μ.
 _EPSILONS = (0.1, 0.5, 1.0, 2.0, 4.0)
 _NOISES = (RoundedGaussian(Fraction(0.7), 4), RoundedGaussian(Fraction(2), 2), RoundedGaussian(Fraction(8)))
+AMOUNTS = ("1/100", "1/4", "2")
+CANDIDATES = (2, 20, 200)
+KINDS: tuple[ChoiceKind, ...] = ("noisy-max", "permute-and-flip")
+# What floats of the exact laws may add to a divergence.
+ROUNDING = 1e-6
+SEED = 7
 
 
 def accountant(effort: Effort) -> Iterator[Finding]:  # noqa: ARG001
@@ -109,14 +115,6 @@ def _pld_epsilon(mu: float, delta: float) -> float:
     from dp_accounting import GaussianDpEvent, pld
 
     return float(pld.PLDAccountant().compose(GaussianDpEvent(1 / mu)).get_epsilon(delta))
-
-
-AMOUNTS = ("1/100", "1/4", "2")
-CANDIDATES = (2, 20, 200)
-KINDS: tuple[ChoiceKind, ...] = ("noisy-max", "permute-and-flip")
-# What floats of the exact laws may add to a divergence.
-ROUNDING = 1e-6
-SEED = 7
 
 
 def prices(effort: Effort) -> Iterator[Finding]:  # noqa: ARG001

@@ -112,8 +112,6 @@ def _pool(processes: int) -> Iterator[ProcessPoolExecutor]:
     # Not forked: the numerical libraries have threads, which a fork would stop in the middle.
     context = multiprocessing.get_context("spawn")
     # Each process uses one thread for linear algebra: more would wait for each other.
-    with (
-        patch.dict(os.environ, dict.fromkeys(THREADS, "1")),
-        ProcessPoolExecutor(processes, mp_context=context) as pool,
-    ):
+    alone = patch.dict(os.environ, dict.fromkeys(THREADS, "1"))
+    with alone, ProcessPoolExecutor(processes, mp_context=context) as pool:
         yield pool

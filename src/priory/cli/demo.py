@@ -45,11 +45,8 @@ def demo(
     if not as_json:
         write(str(release.statement))
         say("\n2. Ask it. Nine intervals in ten should hold the true figure.")
-    answers = [
-        release.marginal("district"),
-        release.mean("income", by="education"),
-        release.share("smoker", given="sex"),
-    ]
+    answers = [release.marginal("district"), release.mean("income", by="education")]
+    answers.append(release.share("smoker", given="sex"))
     if not as_json:
         for question, answer in zip(QUESTIONS, answers, strict=True):
             write(f"\n{question}\n{answer}")
@@ -87,11 +84,7 @@ def _described(release: Release, answers: list[Table], files: Files) -> dict[str
     return {
         "statement": list(release.statement.lines),
         "answers": {question: answer.to_dict() for question, answer in zip(QUESTIONS, answers, strict=True)},
-        "files": {
-            "release": str(files.release),
-            "rows": str(files.rows),
-            "report": None if files.report is None else str(files.report),
-        },
+        "files": {name: path and str(path) for name, path in vars(files).items()},
     }
 
 

@@ -76,9 +76,8 @@ def _recover(paths: list[Path], output: Path, marginals: Sequence[str], *, as_js
 
 def _show(release: Release, cliques: Sequence[Clique], output: Path, *, as_json: bool) -> None:
     """Print the estimates of marginals, or the statement."""
-    model = release.model
+    model, count = release.model, len(release.measurements)
     reason = model.diagnostics.reason if model.diagnostics else ""
-    count = len(release.measurements)
     if as_json:
         tables = [{"attributes": list(clique), "values": model.project(clique).values.tolist()} for clique in cliques]
         facts = {"output": str(output), "measurements": count, "total": model.total, "stopped": reason}

@@ -80,14 +80,9 @@ def _write_truth(release: Release, table: Path, output: Path, ledger: Path | Non
     if book is not None:
         book.check(schema=release.schema.dump(), person=book.terms.person)
     person = unit or (release.schema.person if book is None else book.terms.person)
-    source = open_source(
-        table,
-        release.schema,
-        unit=person,
-        max_rows=release.statement.budget.max_rows,
-        # Without the book nobody knows which rows of a person counted; any others will do for comparing.
-        key=bytes(32) if book is None else book.secret,
-    )
+    # Without the book nobody knows which rows of a person counted; any others will do for comparing.
+    key = bytes(32) if book is None else book.secret
+    source = open_source(table, release.schema, unit=person, max_rows=release.statement.budget.max_rows, key=key)
     text = str(truth_page(release, source, confirmed=True))
     with written_whole(output) as draft:
         # Nobody else on this machine may read it, from the first byte on.

@@ -102,9 +102,8 @@ class Table:
         except ImportError:
             raise MissingExtra("pyarrow", "pyarrow") from None
         types = {"text": pa.string(), "date": pa.date32()}
-        return pa.table(
-            {n: pa.array(c.values, mask=c.null, type=types.get(self.kind(n))) for n, c in self.columns.items()}
-        )
+        columns = self.columns.items()
+        return pa.table({n: pa.array(c.values, mask=c.null, type=types.get(self.kind(n))) for n, c in columns})
 
     def write_csv(self, path: str | Path) -> None:
         """Write a CSV file in UTF-8: missing cells are empty, empty texts are `""`.

@@ -102,9 +102,8 @@ def read(text: str, path: str | None = None) -> Value:
         node = yaml.compose(text.removeprefix("\ufeff"), Loader=loader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        raise SchemaError(
-            f"this is not valid YAML: {error.problem or error.context}", line=mark.line + 1 if mark else None, path=path
-        ) from None
+        line, said = mark.line + 1 if mark else None, error.problem or error.context
+        raise SchemaError(f"this is not valid YAML: {said}", line=line, path=path) from None
     except yaml.YAMLError:
         raise SchemaError("this is not valid YAML: it has control characters", path=path) from None
     except RecursionError:

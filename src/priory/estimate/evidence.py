@@ -14,7 +14,7 @@ from priory.model.engine.layout import Layout
 from priory.privacy.measurement import Measurement
 from priory.queries.domain import Clique, Domain
 from priory.queries.factor import Array
-from priory.queries.parts import Matrix
+from priory.queries.parts import Matrix, Part
 from priory.queries.query import Query
 
 
@@ -103,14 +103,7 @@ class Evidence:
     def _squared(self) -> tuple[Query, ...]:
         """The queries with squared entries: those of a Kronecker product are products of squares."""
         return tuple(
-            Query(
-                query.domain,
-                tuple(
-                    part if part.is_counting else Matrix(np.square(part.matrix(size).astype(np.float64)))
-                    for part, size in zip(query.parts, query.domain.shape, strict=True)
-                ),
-            )
-            for query in self.queries
+            Query(query.domain, tuple(map(_squared, query.parts, query.domain.shape))) for query in self.queries
         )
 
     def adjoint(self, answers: Array) -> Array:
@@ -192,6 +185,10 @@ class Implied:
     def _summed(self, values: Array, number: int, axis: int) -> Array:
         table = values[self.spans[number]].reshape(self.shapes[number])
         return np.asarray(table.sum(axis=tuple(i for i in range(table.ndim) if i != axis)))
+
+
+def _squared(part: Part, size: int) -> Part:
+    return part if part.is_counting else Matrix(np.square(part.matrix(size).astype(np.float64)))
 
 
 def joined(tables: Sequence[Array]) -> Array:

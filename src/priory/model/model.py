@@ -47,7 +47,7 @@ class Model(Base):
 
     @classmethod
     def of(cls, base: Base, potentials: Mapping[Any, Values], total: float = 1.0) -> "Model":
-        """Build a model, checking that its potentials fit and leave mass, and that its total is finite and not negative."""
+        """Build a model, checking that its potentials fit and leave mass, and that its total is finite, at least 0."""
         if not 0 <= total < np.inf:
             raise OptionError("total", f"the number of records is finite and at least 0; got {total}")
         model = cls(base, potentials_of(base.domain, potentials), float(total))

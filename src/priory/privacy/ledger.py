@@ -211,10 +211,9 @@ class Ledger:
         if total.is_pure:
             paid = f"{currency.letter} (Gaussian noise, or a delta)"
             raise BudgetError(f"this ledger counts pure ε, and {paid} cannot be turned into it. Give epsilon alone")
-        raise BudgetError(
-            "this ledger counts μ² (Gaussian DP), and ρ cannot be turned into it: not all that has a ρ is Gaussian DP. "
-            "Give epsilon and delta, or epsilon alone, instead of rho"
-        )
+        why = "ρ cannot be turned into it: not all that has a ρ is Gaussian DP"
+        hint = "Give epsilon and delta, or epsilon alone, instead of rho"
+        raise BudgetError(f"this ledger counts μ² (Gaussian DP), and {why}. {hint}")
 
     def _left(self, connection: sqlite3.Connection) -> tuple[Fraction, Fraction]:
         """What remains of the amount and of the additive δ′."""

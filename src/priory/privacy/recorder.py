@@ -238,10 +238,9 @@ def _encode_entry(entry: Entry) -> bytes:
             return _packed({"entry": "answers", "measurements": described}, arrays)
         case Numbered():
             # In the form that files hold: the answer to the query of no attributes.
-            value, stddev, noise = np.array(entry.number.value), entry.number.stddev, entry.number.noise
-            described, arrays = encoding.encode_measurements(
-                [Measurement(Query(Domain((), ()), ()), value, stddev, noise)]
-            )
+            number = entry.number
+            measured = Measurement(Query(Domain((), ()), ()), np.array(number.value), number.stddev, number.noise)
+            described, arrays = encoding.encode_measurements([measured])
             return _packed({"entry": "number", "measurements": described}, arrays)
 
 

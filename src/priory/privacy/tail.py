@@ -49,7 +49,9 @@ def loss_tail(budget: Budget, epsilon: Fraction, *, steps: int = 1) -> Fraction:
     if budget.currency is Currency.PURE:
         return Fraction(0) if epsilon >= steps * budget.amount and not budget.additive else Fraction(1)
     if budget.additive:
-        return _additive_tail(budget, epsilon, steps)
+        # δ′ is added to the curve of the amount, so that δ(ε′) never falls below it.
+        gaps = [epsilon * share for share in _SHARES]
+        return min(Fraction(1), *(approximate_tail(_delta(budget, epsilon - gap, steps), gap) for gap in gaps))
     if budget.currency is Currency.ZCDP:
         return zcdp_tail(steps**2 * budget.amount, epsilon)
     return gaussian_tail(steps**2 * budget.amount, epsilon)
@@ -101,12 +103,6 @@ def approximate_tail(delta: Fraction, beyond: Fraction) -> Fraction:
         if share <= 0:
             return Fraction(1)
         return min(Fraction(1), round_up(delta / round_down(Fraction(share))))
-
-
-def _additive_tail(budget: Budget, epsilon: Fraction, steps: int) -> Fraction:
-    """The bound where δ′ is added to the curve of the amount, so that δ(ε′) never falls below it."""
-    gaps = [epsilon * share for share in _SHARES]
-    return min(Fraction(1), *(approximate_tail(_delta(budget, epsilon - gap, steps), gap) for gap in gaps))
 
 
 def _delta(budget: Budget, epsilon: Fraction, steps: int) -> Fraction:

@@ -134,14 +134,10 @@ class _Columns:
             return cls(l1, l1, has_negative=False, is_binary=True, lowest=lowest, highest=1)
         matrix = part.matrix(size)
         norms = _exact(np.square(_wide(matrix)).sum(axis=0))
-        return cls(
-            l1=_number(np.abs(_wide(matrix)).sum(axis=0).max()),
-            l2=_number(norms.max()),
-            has_negative=bool((matrix < 0).any()),
-            is_binary=bool(((matrix == 0) | (matrix == 1)).all()),
-            lowest=_number(matrix.min()),
-            highest=_number(matrix.max()),
-        )
+        largest = _number(np.abs(_wide(matrix)).sum(axis=0).max())
+        has_negative, is_binary = bool((matrix < 0).any()), bool(((matrix == 0) | (matrix == 1)).all())
+        lowest, highest = _number(matrix.min()), _number(matrix.max())
+        return cls(largest, _number(norms.max()), has_negative, is_binary, lowest, highest)
 
 
 def _known_columns(part: Part, size: int) -> tuple[int, int, Numbers] | None:

@@ -43,9 +43,8 @@ def write_archive(path: str | Path, sections: Mapping[str, Files], required: fro
 def read_archive(path: str | Path, known: frozenset[str]) -> dict[str, dict[str, bytes]]:
     """The sections of the archive at `path`, after every check."""
     if is_record_file(path):
-        raise ReleaseError(
-            f"{path} is what a run measured until it ended early; make its release with: priory estimate {path} -o FILE"
-        )
+        hint = f"make its release with: priory estimate {path} -o FILE"
+        raise ReleaseError(f"{path} is what a run measured until it ended early; {hint}")
     try:
         with zipfile.ZipFile(path) as archive:
             manifest = _checked_manifest(archive, known)

@@ -79,8 +79,8 @@ def _by_noise(release: Release, asked: tuple[Places, ...]) -> Answer:
     query = Query.marginal(release.domain, [places.attribute.name for places in asked])
     estimated = _summed(release.model.answer(query), asked)
     source = source_of(query, release.measurements)
-    measured = [m for m in release.evidence if m.query.is_marginal and set(query.clique) <= set(m.query.clique)]
-    best = min(measured, key=lambda m: m.variance * m.query.rows, default=None)
+    holding = [m for m in release.evidence if m.query.is_marginal and set(query.clique) <= set(m.query.clique)]
+    best = min(holding, key=lambda m: m.variance * m.query.rows, default=None)
     if best is None:
         nothing = np.full(estimated.shape, math.nan)
         return Answer(asked, estimated, nothing, nothing, "prior" if source == "measured" else source)

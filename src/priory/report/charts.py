@@ -17,10 +17,9 @@ from priory.model.diagnostics import Diagnostics
 from priory.queries.domain import Clique
 from priory.queries.factor import Array
 from priory.report.answered import Answer
-from priory.report.association import Associations
-from priory.report.html import Html, escaped, shortened
+from priory.report.contents import Associations, Item
+from priory.report.page import Html, escaped, shortened
 from priory.report.places import distinct
-from priory.report.spending import Item
 
 # Colours that people with any kind of colour vision tell apart; the page gives each a second value for dark screens.
 INK, QUIET, GRID = "#1f2933", "#66717d", "#dfe4e8"

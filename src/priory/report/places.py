@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from priory.data.kinds import ModelledColumn
 from priory.queries.factor import Array
 from priory.queries.parts import Identity, Part, Recode
-from priory.report.html import shortened
+from priory.report.page import shortened
 
 # A label on an axis has at most so many letters.
 MOST_LETTERS = 34

@@ -15,10 +15,8 @@ from priory.release import Release
 from priory.release.release import LEVEL
 from priory.report import charts
 from priory.report.answered import Answer
-from priory.report.contents import MOST_COMPARED, Contents
-from priory.report.html import Html, Text, element, joined, shortened
-from priory.report.page import Page, Section, folded, paragraph, table, tiles
-from priory.report.spending import Item, spending
+from priory.report.contents import MOST_COMPARED, Contents, Item, spending
+from priory.report.page import Html, Page, Section, Text, element, folded, joined, paragraph, shortened, table, tiles
 
 MOST_ITEMS = 24
 MOST_RANKED = 14
@@ -27,6 +25,7 @@ SOURCES = {
     "inferred": "inferred from what was measured",
     "prior": "not measured: as it was known before",
 }
+STAMP = "NOT PRIVATE: made with test randomness; do not publish"
 
 
 def lead(contents: Contents) -> Html:
@@ -164,10 +163,11 @@ def structure(contents: Contents) -> Section | None:
     picture = charts.drawn(charts.graph_chart(names, cliques), words, "graph")
     listed = element("ul", *(element("li", Text(" × ".join(map(shortened, clique)))) for clique in cliques))
     sets = folded("All sets of columns", element("div", listed, class_="scroll"))
-    meaning = paragraph(
-        "Lines join columns whose combinations were measured, or that a declared constraint ties together. What is not "
-        "joined, directly or through others, is as it was known before: independent, where nothing was."
+    lines = "Lines join columns whose combinations were measured, or that a declared constraint ties together."
+    others = (
+        "What is not joined, directly or through others, is as it was known before: independent, where nothing was."
     )
+    meaning = paragraph(f"{lines} {others}")
     return Section("model", "The model", joined(meaning, element("figure", picture, sets, class_="wide")))
 
 
@@ -296,9 +296,6 @@ def _together(items: list[Item], what: str) -> Item:
 
 def _quoted(text: str) -> str:
     return f"“{shortened(text, 120)}”"
-
-
-STAMP = "NOT PRIVATE: made with test randomness; do not publish"
 
 
 def page_of(release: Release) -> Page:

@@ -20,8 +20,7 @@ from priory.release.release import LEVEL
 from priory.report import charts
 from priory.report.answered import Answer, answered
 from priory.report.contents import places_alone
-from priory.report.html import Html, element, joined, shortened
-from priory.report.page import Page, Section, paragraph, table, tiles
+from priory.report.page import Html, Page, Section, element, joined, paragraph, shortened, table, tiles
 from priory.report.sections import amount, card
 
 STAMP = "NOT PRIVATE – true errors against the private rows. For the curator only: never publish, mail or upload this."

@@ -69,9 +69,8 @@ def _opened_by_narwhals(frame: Frame) -> tuple[Names, Read]:
     try:
         known = nw.from_native(frame)
     except TypeError:
-        raise DataError(
-            f"a {type(frame).__name__} is not a table; give a path, a data frame, or a mapping from names to arrays"
-        ) from None
+        hint = "give a path, a data frame, or a mapping from names to arrays"
+        raise DataError(f"a {type(frame).__name__} is not a table; {hint}") from None
     table = (known.collect() if isinstance(known, nw.LazyFrame) else known).to_arrow()
     return list(table.column_names), lambda i: arrow_cells(table.column(i))
 

@@ -12,6 +12,9 @@ from priory.model.engine.layout import Layout
 from priory.model.engine.plan import Plan
 from priory.queries.factor import Array
 
+# A potential this low stands for a cell without mass.
+_EMPTY = -60.0
+
 
 @dataclass(frozen=True, eq=False)
 class Averages:
@@ -81,10 +84,6 @@ class DualAveraging(Solver):
         end = State.at(problem, theta)
         calls += state.calls + end.calls
         return replace(state, theta=end.theta, marginals=end.marginals, value=end.value, calls=calls)
-
-
-# A potential this low stands for a cell without mass.
-_EMPTY = -60.0
 
 
 def recovered(problem: Problem, marginals: Array) -> tuple[Array, int]:

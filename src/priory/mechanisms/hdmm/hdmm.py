@@ -25,6 +25,8 @@ from priory.release import Release
 NAME = "hdmm, noisy answers for a graphical model"
 
 Kind = Literal["best", "union", "equal", "marginals"]
+# A full vector of this many cells takes seconds to fit and 100 MB to hold.
+MOST_CELLS = 10**6
 
 
 @dataclass(frozen=True)
@@ -64,10 +66,6 @@ class HDMM:
         if all(query.is_marginal for query in self.workload):
             strategies.append(marginals_strategy(self.workload, is_pure=is_pure))
         return min(strategies, key=lambda strategy: strategy.error)
-
-
-# A full vector of this many cells takes seconds to fit and 100 MB to hold.
-MOST_CELLS = 10**6
 
 
 @dataclass(frozen=True, eq=False)

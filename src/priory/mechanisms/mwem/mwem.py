@@ -28,6 +28,8 @@ from priory.queries.workload import Workload
 from priory.release import Release
 from priory.release.estimated import uniform
 
+Stop = Literal["fission", "converged"]
+
 
 class Update(Protocol):
     """How measurements become a model; free, and the same on a rerun from the release."""
@@ -110,9 +112,6 @@ class MWEM:
         fits = self.update.allowed(domain, [m.query.clique for m in measured], cliques)
         by_clique = dict(zip(cliques, fits.tolist(), strict=True))
         return np.repeat([by_clique[q.clique] for q in self.workload], [q.rows for q in self.workload])
-
-
-Stop = Literal["fission", "converged"]
 
 
 def graphical_model(release: Release, *, solver: Solver | None = None, stop: Stop = "fission") -> Model:

@@ -29,6 +29,12 @@ _LOWEST = -60.0
 _REMEMBERED = 8
 _DOUBLE = 8
 _SAFE, _EMPTY, _LOST = range(3)
+# Compiling takes about as long as this, even from numba's cache, so it starts when as much could have been saved.
+_SECONDS_BEFORE_COMPILING = 0.8
+# What a tape saves of a small step is the call of NumPy; the arithmetic takes as long either way.
+_SECONDS_PER_STEP = 0.75e-6
+# Shorter runs of small steps are left to NumPy.
+_SHORTEST_TAPE = 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,14 +190,6 @@ class Contraction:
     def _nothing(self, buffer: Array) -> tuple[Array, float]:
         buffer[: self.layout.size] = 0.0
         return buffer, -np.inf
-
-
-# Compiling takes about as long as this, even from numba's cache, so it starts when as much could have been saved.
-_SECONDS_BEFORE_COMPILING = 0.8
-# What a tape saves of a small step is the call of NumPy; the arithmetic takes as long either way.
-_SECONDS_PER_STEP = 0.75e-6
-# Shorter runs of small steps are left to NumPy.
-_SHORTEST_TAPE = 12
 
 
 class Runner:
