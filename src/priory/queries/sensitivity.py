@@ -136,8 +136,8 @@ class _Columns:
         norms = _exact(np.square(_wide(matrix)).sum(axis=0))
         largest = _number(np.abs(_wide(matrix)).sum(axis=0).max())
         has_negative, is_binary = bool((matrix < 0).any()), bool(((matrix == 0) | (matrix == 1)).all())
-        lowest, highest = _number(matrix.min()), _number(matrix.max())
-        return cls(largest, _number(norms.max()), has_negative, is_binary, lowest, highest)
+        ends = (_number(matrix.min()), _number(matrix.max()))
+        return cls(largest, _number(norms.max()), has_negative, is_binary, *ends)
 
 
 def _known_columns(part: Part, size: int) -> tuple[int, int, Numbers] | None:
