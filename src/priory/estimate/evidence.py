@@ -187,10 +187,6 @@ class Implied:
         return np.asarray(table.sum(axis=tuple(i for i in range(table.ndim) if i != axis)))
 
 
-def _squared(part: Part, size: int) -> Part:
-    return part if part.is_counting else Matrix(np.square(part.matrix(size).astype(np.float64)))
-
-
 def joined(tables: Sequence[Array]) -> Array:
     """Tables one after the other, as one vector."""
     return np.concatenate([np.ravel(table) for table in tables]) if tables else np.empty(0)
@@ -210,3 +206,7 @@ def _check(domain: Domain, measurement: Measurement, number: int) -> None:
         raise DomainError(f"{name} has standard deviations of shape {stddev.shape}; the query gives {query.shape}")
     if not (np.isfinite(stddev).all() and (stddev > 0).all()):
         raise OptionError("measurements", f"{name} needs a positive standard deviation; got {stddev.min()}")
+
+
+def _squared(part: Part, size: int) -> Part:
+    return part if part.is_counting else Matrix(np.square(part.matrix(size).astype(np.float64)))
