@@ -8,6 +8,7 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from priory.data.dialect import THOUSANDS, Dialect
 from priory.data.kinds import Boolean, Category, Column, ModelledColumn, Moment, Number, Unmodelled, bins
 from priory.data.schema import Group, Schema
 from priory.data.schema.constraints import Condition, Constraint, Determine, Forbid, Order
@@ -148,6 +149,18 @@ def constraints(draw: st.DrawFn, found: list[ModelledColumn]) -> Constraint:
     return Forbid(conditions=tuple(draw(conditions(column)) for column in some[:2]))
 
 
+dialects = st.builds(
+    Dialect.of,
+    delimiter=st.none() | st.sampled_from(",;\t|:"),
+    encoding=st.sampled_from(["utf-8", "latin-1", "utf-16"]),
+    header=st.booleans(),
+    trim=st.booleans(),
+    decimal=st.just("."),
+    thousands=st.none() | st.sampled_from(THOUSANDS.replace(".", "")),
+    parentheses=st.booleans(),
+)
+
+
 @st.composite
 def schemas(draw: st.DrawFn) -> Schema:
     chosen = draw(st.lists(names, min_size=1, max_size=5, unique=True))
@@ -160,6 +173,7 @@ def schemas(draw: st.DrawFn) -> Schema:
         person="person" if extra else None,
         groups=[draw(groups(listed))] if listed else [],
         constraints=[draw(constraints(modelled))] if draw(st.booleans()) else [],
+        reading=draw(dialects),
     )
 
 
