@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from priory.data.dialect import THOUSANDS, Dialect
 from priory.data.kinds import Boolean, Category, Column, ModelledColumn, Moment, Number, Unmodelled, bins
+from priory.data.kinds.numbers import PLAIN, NumberFormat
 from priory.data.schema import Group, Schema
 from priory.data.schema.constraints import Condition, Constraint, Determine, Forbid, Order
 
@@ -58,6 +59,16 @@ def categories(draw: st.DrawFn, name: str, *, ordered: bool | None = None) -> Ca
     return Category.of(name, levels, ordered=is_ordered, nulls=nulls, **rest)
 
 
+# A decimal mark and what stands between thousands.
+marks = st.sampled_from([(mark, between) for mark in ".," for between in (None, *THOUSANDS) if mark != between])
+number_formats = st.just(PLAIN) | st.builds(
+    lambda marks, **rest: NumberFormat.of("a", decimal=marks[0], thousands=marks[1], **rest),
+    marks=marks,
+    parentheses=st.booleans(),
+    symbol=st.none() | st.sampled_from(["%", "$", "EUR", "€", "^"]),
+)
+
+
 @st.composite
 def numbers(draw: st.DrawFn, name: str) -> Number:
     whole = draw(st.booleans())
@@ -74,7 +85,10 @@ def numbers(draw: st.DrawFn, name: str) -> Number:
     nulls = draw(st.lists(texts, max_size=2, unique=True))
     rest = draw(places_for_bad_cells(inside))
     spikes = draw(st.lists(inside | st.sampled_from([low, high]), max_size=3, unique_by=float))
-    return Number.of(name, whole=whole, low=low, high=high, edges=edges, spikes=spikes, nulls=nulls, **rest)
+    spelled = draw(number_formats)
+    return Number.of(
+        name, whole=whole, low=low, high=high, edges=edges, spikes=spikes, nulls=nulls, format=spelled, **rest
+    )
 
 
 @st.composite
@@ -151,13 +165,12 @@ def constraints(draw: st.DrawFn, found: list[ModelledColumn]) -> Constraint:
 
 
 dialects = st.builds(
-    Dialect.of,
+    lambda marks, **rest: Dialect.of(decimal=marks[0], thousands=marks[1], **rest),
+    marks=marks,
     delimiter=st.none() | st.sampled_from(",;\t|:"),
     encoding=st.sampled_from(["utf-8", "latin-1", "utf-16"]),
     header=st.booleans(),
     trim=st.booleans(),
-    decimal=st.just("."),
-    thousands=st.none() | st.sampled_from(THOUSANDS.replace(".", "")),
     parentheses=st.booleans(),
 )
 
@@ -185,6 +198,24 @@ def codes(draw: st.DrawFn, schema: Schema, *, rows: int = 20) -> dict[str, NDArr
     return {column.name: rng.integers(0, column.size, rows) for column in schema.modelled}
 
 
+def spelled(column: Number, number: float) -> list[str]:
+    """Texts that spell the number, or almost: with the marks of the column, in odd places too."""
+    form, text = column.format, repr(number)
+    own = f"{number:,}".replace(",", "\0").replace(".", form.decimal).replace("\0", form.thousands or "")
+    symbol = form.symbol or "%"
+    return [
+        text,
+        f" {text}0",
+        own,
+        f"{symbol} {own}",
+        f"{own}{symbol} ",
+        f"({own} )",
+        f"({own}",
+        f"{symbol}{symbol}1",
+        "1e2",
+    ]
+
+
 def any_cells(column: ModelledColumn) -> st.SearchStrategy[object]:
     """Cells of every type, some of them near the column's own values."""
     near: st.SearchStrategy[object] = st.nothing()
@@ -193,7 +224,7 @@ def any_cells(column: ModelledColumn) -> st.SearchStrategy[object]:
             near = st.sampled_from([*column.values, *map(str, column.values)])
         case Number():
             near = st.sampled_from(column.edges).flatmap(
-                lambda edge: st.sampled_from([edge, edge - 1, np.nextafter(edge, -np.inf), repr(edge), f" {edge}0"])
+                lambda edge: st.sampled_from([edge, edge - 1, np.nextafter(edge, -np.inf), *spelled(column, edge)])
             )
         case Moment():
             near = st.sampled_from(column.edges).map(

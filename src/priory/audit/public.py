@@ -10,7 +10,7 @@ from priory.app.registry import MECHANISMS, Mechanism, Registered
 from priory.audit.findings import Effort, Finding
 from priory.audit.replay import REPLAYED, SEED, pairs, replay_pair
 from priory.audit.tables import SCHEMA, NeighbouringTables, write
-from priory.data.sources.files import read_public_file
+from priory.data.public import read_public_file
 from priory.model.bases import PublicRows
 from priory.privacy.noise import Integers
 

@@ -1,16 +1,21 @@
 """Public rows: the check that they fit a schema, and their codes. Their cells may be quoted."""
 
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from priory.data.cells import Cells
 from priory.data.codec import encode
+from priory.data.dialect import USUAL, Dialect
 from priory.data.reading import read_cells
 from priory.data.schema import Schema
 from priory.data.sources import frames
-from priory.data.sources.files import read_public_file
+from priory.data.sources.containers import plain_file
+from priory.data.sources.files import connect, container_errors, open_file
+from priory.data.sources.frame_files import is_frame_file, read_frame_file
 from priory.errors import DataError
 
 VALUES_SHOWN = 5
@@ -38,10 +43,25 @@ def public_codes(schema: Schema, frame: object) -> NDArray[np.int64]:
     return table
 
 
+def read_public_file(
+    path: str | Path, wanted: Collection[str], reading: Dialect = USUAL, columns: Sequence[str] = ()
+) -> Mapping[str, Any]:
+    """The columns `wanted` of a public file that it has: texts where it is CSV; the arguments are `open_file`'s."""
+    if is_frame_file(path):
+        return read_frame_file(path, reading, None if reading.header else columns)
+    with plain_file(path, reading.encoding) as file, connect() as connection, container_errors(file.shown):
+        found = open_file(connection, file, wanted, reading, columns)
+        names = [name for name in found.cells if name in wanted]
+        selected = [f"{found.cells[name].expression} AS c{i}" for i, name in enumerate(names)]
+        arrays = connection.execute(f"SELECT {', '.join(selected) or '1'} FROM {found.table}").fetchnumpy()
+    return {name: arrays[f"c{i}"] for i, name in enumerate(names)}
+
+
 def _checked_cells(schema: Schema, frame: object) -> dict[str, Cells]:
     wanted = [column.name for column in schema.modelled]
     # As text, not by types found from the cells: "007" is a level that a number would lose.
-    frame = read_public_file(frame, wanted) if isinstance(frame, str | Path) else frame
+    if isinstance(frame, str | Path):
+        frame = read_public_file(frame, wanted, schema.reading, [column.name for column in schema.columns])
     columns = frames.cells_of(frame, wanted)
     for column in schema.modelled:
         name, cells = column.name, columns[column.name]

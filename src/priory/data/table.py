@@ -288,7 +288,9 @@ def _value_texts(cells: Cells) -> list[str]:
         if isinstance(spelling, str):
             return [_formatted(value, spelling) for value in values]
         return [value.isoformat() for value in values]
-    return [repr(value) for value in values] if kind == "real" else [str(value) for value in values]
+    texts = [repr(value) for value in values] if kind == "real" else [str(value) for value in values]
+    is_marked = kind == "real" and isinstance(spelling, str)
+    return [text.replace(".", str(spelling)) for text in texts] if is_marked else texts
 
 
 def _formatted(value: Any, spelling: str) -> str:  # noqa: ANN401 - a date or a datetime

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from priory.data.cells import Cells, is_null
 from priory.data.kinds import KINDS, Column, Unmodelled
 from priory.data.sources import frames
-from priory.data.sources.files import PARQUET_SUFFIXES, check_readable, connect, container_errors
+from priory.data.sources.containers import PARQUET_SUFFIXES, plain_file
+from priory.data.sources.files import connect, container_errors
 from priory.data.sql import literal
 from priory.data.table import Table
 from priory.errors import DataError
@@ -35,8 +36,8 @@ def columns_of(data: object) -> list[Column]:
 
 def read_public(path: str | Path) -> Table:
     """A public CSV or Parquet file as a table, with types found from its cells."""
-    path = check_readable(path)
-    with connect() as connection, container_errors(path):
+    with plain_file(path) as file, connect() as connection, container_errors(path):
+        path = file.path
         table = literal(glob.escape(str(path)))
         reader = "read_parquet" if path.name.lower().endswith(PARQUET_SUFFIXES) else "read_csv"
         relation = connection.sql(f"FROM {reader}({table}{'' if reader == 'read_parquet' else ', header = true'})")
