@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from priory.data.dialect import THOUSANDS, Dialect
 from priory.data.kinds import Boolean, Category, Column, ModelledColumn, Moment, Number, Unmodelled, bins
+from priory.data.kinds.moment_format import MomentFormat
 from priory.data.kinds.numbers import PLAIN, NumberFormat
 from priory.data.schema import Group, Schema
 from priory.data.schema.constraints import Condition, Constraint, Determine, Forbid, Order
@@ -91,6 +92,9 @@ def numbers(draw: st.DrawFn, name: str) -> Number:
     )
 
 
+FORMATS = ("%b %d, %Y", "%m/%d/%Y %I:%M %p", "%d-%b-%Y", "%Y-%m-%d 00:00:00", "%Y%m%d", "%d/%m/%Y %H:%M %z")
+
+
 @st.composite
 def moments(draw: st.DrawFn, name: str) -> Moment:
     clock = draw(st.booleans())
@@ -100,7 +104,7 @@ def moments(draw: st.DrawFn, name: str) -> Moment:
     low, high = edges[0], edges[-1] - 1
     every = draw(st.none() | st.sampled_from(bins.EVERY[3:]))
     chosen = edges if every is None else bins.calendar_units(name, low, high, every, clock=clock)
-    spelling = draw(st.sampled_from([None, "%d.%m.%Y" + (" %H:%M:%S" if clock else ""), "%Y/%m/%d"]))
+    spelling = draw(st.sampled_from([None, "%d.%m.%Y" + (" %H:%M:%S" if clock else ""), "%Y/%m/%d", *FORMATS]))
     rest = draw(places_for_bad_cells(st.integers(low, high)))
     return Moment.of(name, clock=clock, low=low, high=high, edges=chosen, format=spelling, **rest)
 
@@ -216,6 +220,17 @@ def spelled(column: Number, number: float) -> list[str]:
     ]
 
 
+def moment_cells(column: Moment, point: int) -> list[object]:
+    """A moment as it is, and as texts that spell it, or almost."""
+    typed = np.datetime64(point - 1, "us") if column.clock else np.datetime64(point, "D")
+    moment = typed.item()
+    if not isinstance(moment, dt.date):
+        return [typed]
+    texts = [MomentFormat(spelling, column.clock).text_of(moment) for spelling in (column.format, None, *FORMATS)]
+    odd = [texts[0].upper(), texts[0].replace("2", "5"), f"{texts[1]}+01:30", f"{texts[1]}Z", f"{texts[1]}.1234567 UTC"]
+    return [typed, *texts, *odd]
+
+
 def any_cells(column: ModelledColumn) -> st.SearchStrategy[object]:
     """Cells of every type, some of them near the column's own values."""
     near: st.SearchStrategy[object] = st.nothing()
@@ -227,9 +242,7 @@ def any_cells(column: ModelledColumn) -> st.SearchStrategy[object]:
                 lambda edge: st.sampled_from([edge, edge - 1, np.nextafter(edge, -np.inf), *spelled(column, edge)])
             )
         case Moment():
-            near = st.sampled_from(column.edges).map(
-                lambda edge: np.datetime64(edge - 1, "us") if column.clock else np.datetime64(edge, "D")
-            )
+            near = st.sampled_from(column.edges).flatmap(lambda edge: st.sampled_from(moment_cells(column, edge)))
         case Boolean():
             near = st.sampled_from([*column.true, *column.false, True, False, np.True_])
     moments_of_all_kinds = st.datetimes() | st.dates() | st.datetimes(timezones=st.timezones())
