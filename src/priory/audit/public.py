@@ -58,5 +58,5 @@ def _encoded(pair: NeighbouringTables, folder: Path) -> Integers:
     from priory.data.sources.frames import cells_of
 
     names = [column.name for column in SCHEMA.modelled]
-    cells = cells_of(read_public_file(write(pair.one, folder / "public.csv"), names), names)
+    cells = cells_of(read_public_file(write(pair.one, folder / "public.csv"), SCHEMA), names)
     return np.stack(list(encode(SCHEMA, cells).values()), axis=1, dtype=np.int64)

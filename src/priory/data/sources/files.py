@@ -77,7 +77,7 @@ def open_file(
     file: PlainFile,
     wanted: Collection[str],
     reading: Dialect = USUAL,
-    columns: Sequence[str] = (),
+    columns: Sequence[str] | None = None,
 ) -> OpenTable:
     """Open a CSV or Parquet file in which the columns `wanted` are looked for.
 
@@ -86,14 +86,18 @@ def open_file(
         file: the file.
         wanted: the columns that are needed.
         reading: how a CSV file spells its cells.
-        columns: the names of all columns in order, for a file whose first line does not name them.
+        columns: the names of all columns in order, for a file whose first line does not name them; for a public one
+            they may be left out, and are numbered.
     """
     if file.is_any(PARQUET_SUFFIXES):
         return _open_parquet(connection, file)
     if reading.header:
         names, delimiter = _header(file, wanted, reading)
         return open_csv(file, names, delimiter, reading)
-    return open_csv(file, columns, reading.delimiter or suffix_delimiter(file) or ",", reading)
+    delimiter = reading.delimiter or suffix_delimiter(file) or ","
+    if columns is None:
+        columns = unique_names([""] * len(header_names(first_text(file), delimiter, reading)))
+    return open_csv(file, columns, delimiter, reading)
 
 
 def open_csv(file: PlainFile, names: Sequence[str], delimiter: str, reading: Dialect) -> OpenTable:
