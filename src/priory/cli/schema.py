@@ -17,9 +17,7 @@ app = typer.Typer(help="Make a schema from public data, or check one.", no_args_
 
 @app.command()
 def init(
-    public: Annotated[
-        Path, typer.Argument(help="A public table, of any kind that can be opened; - is CSV from stdin.")
-    ],
+    public: Annotated[Path, typer.Argument(help="A public table of any kind that can be opened; - is CSV from stdin.")],
     *,
     name: Annotated[str | None, typer.Option(help="The data set's name; default: the file's.")] = None,
     no_header: Annotated[bool, typer.Option("--no-header", help="The first line is a record, not names.")] = False,

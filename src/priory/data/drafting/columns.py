@@ -29,6 +29,7 @@ ZERO_HEAVY = 0.3
 # A number of this many rows is drafted from all of them; more, and each distinct value counts once.
 MOST_ROWS = 10_000_000
 CLOCK_TIME = re.compile(r"[0-2]?[0-9]:[0-5][0-9](:[0-5][0-9])?( ?[AaPp][Mm])?")
+TIMES_INSTEAD = "these are times of day: a column with the hour, as an integer, would be modelled better"
 SHOWN = 30
 
 
@@ -42,6 +43,7 @@ class Drafted:
         instead: what else could be chosen.
         called: what kind of awkward column it is, such as "id-like", each in a few words.
         nulls: the texts that are taken for missing.
+        said: what its texts are, in a word.
     """
 
     column: Column
@@ -49,6 +51,7 @@ class Drafted:
     instead: str
     called: tuple[str, ...] = ()
     nulls: tuple[str, ...] = ()
+    said: str = "texts"
 
 
 def draft_column(seen: Seen, reading: Dialect) -> Drafted:
@@ -119,7 +122,7 @@ def _number(seen: Seen, found: Recognised) -> Iterator[Drafted]:
     called = (f"zero-heavy: {zeros:.1%} of its numbers are 0",) if zeros >= ZERO_HEAVY else ()
     bounds = f"from {column.point_text(column.low)} to {column.point_text(column.high)}"
     decided = f"{column.kind} with {_bins(column)} {bounds}{_spelled(form)}{_odd(found)}"
-    yield Drafted(column, decided, _number_instead(column, form), called, found.nulls)
+    yield Drafted(column, decided, _number_instead(column, form), called, found.nulls, "numbers")
 
 
 def _number_instead(column: Number, form: NumberFormat) -> str:
@@ -147,7 +150,7 @@ def _moment(seen: Seen, found: Recognised) -> Drafted:
     first, last = column.point_text(column.low)[:10], column.point_text(column.high)[:10]
     decided = f"{column.kind} with {unit} from {first} to {last}{spelled}{_odd(found)}"
     instead = f"{doubt}bins: {{every: day, week, month, quarter or year}}; the bounds that you know"
-    return Drafted(column, decided, instead, (), found.nulls)
+    return Drafted(column, decided, instead, (), found.nulls, "moments")
 
 
 def _other_order(seen: Seen, column: Moment) -> str | None:
@@ -176,9 +179,7 @@ def _category(seen: Seen) -> Iterator[Drafted]:
         yield Drafted(column, decided + _codes(levels), _category_instead(levels), (), nulls)
         return
     if total >= LEAST_ROWS and len(levels) >= ID_SHARE * total:
-        is_code = not any(" " in text for text in levels[:SHOWN])
-        kind, called = ("id", "id-like") if is_code else ("text", "free text")
-        yield _left_out(seen, kind, called, "kind: category with the levels that matter and other: other", nulls)
+        yield _unrepeated(seen, levels, nulls)
         return
     share = counts[:MOST_LEVELS].sum() / total
     column = Category.of(seen.name, sorted(levels[:MOST_LEVELS]), other=other, nullable=missing, nulls=nulls)
@@ -188,9 +189,23 @@ def _category(seen: Seen) -> Iterator[Drafted]:
     yield Drafted(column, decided + _codes(levels), _category_instead(levels), called, nulls)
 
 
+def _unrepeated(seen: Seen, levels: NDArray[np.object_], nulls: tuple[str, ...]) -> Drafted:
+    """A column of texts that hardly ever come again."""
+    instead = "kind: category with the levels that matter and other: other"
+    if _are_times(levels):
+        return _left_out(seen, "text", "times of day", TIMES_INSTEAD, nulls)
+    if any(" " in text for text in levels[:SHOWN]):
+        return _left_out(seen, "text", "free text", instead, nulls)
+    return _left_out(seen, "id", "id-like", instead, nulls)
+
+
+def _are_times(levels: NDArray[np.object_]) -> bool:
+    return all(CLOCK_TIME.fullmatch(text) for text in levels[:SHOWN])
+
+
 def _category_instead(levels: NDArray[np.object_]) -> str:
-    if all(CLOCK_TIME.fullmatch(text) for text in levels[:SHOWN]):
-        return "these are times of day: a column with the hour, as an integer, would be modelled better"
+    if _are_times(levels):
+        return TIMES_INSTEAD
     return "kind: ordinal if their order means something, with levels in that order; kind: text to leave it out"
 
 

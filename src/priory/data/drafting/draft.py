@@ -10,7 +10,7 @@ from priory.data.dialect import USUAL, Dialect
 from priory.data.drafting import texts
 from priory.data.drafting.columns import Drafted, draft_column
 from priory.data.drafting.sniffing import has_record_for_header, sniffed
-from priory.data.kinds import ModelledColumn, Number
+from priory.data.kinds import ModelledColumn
 from priory.data.schema import Schema, file
 from priory.data.survey import Seen, survey_file, survey_frame
 from priory.data.visible import visible
@@ -120,12 +120,10 @@ def _described(seen: Seen, drafted: Drafted) -> str:
     if len(levels):
         often = f", most often {_quoted(levels[0])} ({counts[0] / seen.rows:.1%})" if counts[0] > 1 else ""
         is_one = len(levels) == 1 and not len(seen.typed)
-        parts.append(f"always {_quoted(levels[0])}" if is_one else f"{len(levels):,} distinct texts{often}")
+        parts.append(f"always {_quoted(levels[0])}" if is_one else f"{len(levels):,} distinct {drafted.said}{often}")
     if len(seen.typed) and seen.typed.dtype.kind in "iufM":
         low, high = (str(value)[:26] for value in (seen.typed.min(), seen.typed.max()))
         parts.append(f"{len(seen.typed):,} distinct values from {low} to {high}")
-    if isinstance(drafted.column, Number) and len(levels):
-        parts[-1] += ", all of them numbers" if not is_null.any() else ", the others numbers"
     return "; ".join(parts)
 
 

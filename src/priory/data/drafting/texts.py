@@ -1,10 +1,11 @@
 """Texts: what the texts of a public column say: missing cells, numbers, moments, true and false, codes."""
 
-import itertools
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,8 @@ PADDED = re.compile("0[0-9]+")
 LONG = re.compile("[+-]?[0-9]{16,}")
 DATES = (
     "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%Y/%m/%d", "%Y.%m.%d", "%d-%m-%Y", "%m-%d-%Y",
-    "%d.%m.%y", "%m/%d/%y", "%d/%m/%y", "%d-%b-%Y", "%d-%b-%y", "%d %b %Y", "%d %b %y", "%b %d %Y", "%b %d, %Y", "%d. %b %Y", "%b-%d-%Y", "%Y-%b-%d",
+    "%d.%m.%y", "%m/%d/%y", "%d/%m/%y",
+    "%d-%b-%Y", "%d-%b-%y", "%d %b %Y", "%d %b %y", "%b %d %Y", "%b %d, %Y", "%d. %b %Y", "%b-%d-%Y", "%Y-%b-%d",
     "%Y-%m", "%m/%Y", "%m.%Y", "%b %Y", "%b-%Y", "%b-%y", "%Y %b",
 )  # fmt: skip
 CLOCKS = (" %H:%M", " %H:%M:%S", "T%H:%M", "T%H:%M:%S", " %I:%M %p", " %I:%M:%S %p", ", %H:%M", " - %H:%M")
@@ -55,6 +57,7 @@ MIDNIGHTS = (
 )
 COMPACT = re.compile("(?:19|20)[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])")
 SAMPLE = 50
+LONGEST = 40
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +124,7 @@ def numbers(seen: Seen, reading: Dialect) -> Recognised | None:
         return None
     nulls = null_texts(seen.texts, weak=True)
     found = _without(seen.texts, nulls)
-    if not found or not any(letter.isdigit() for letter in found[0]):
+    if not _has_digits(found[:SAMPLE]):
         return None
     formats = _formats(found, reading)
     likely = [form for form in formats if _share(form, found[:SAMPLE]) >= 0.5]
@@ -139,6 +142,11 @@ def moments(seen: Seen) -> Recognised | None:
     if best is None:
         return None
     return replace(best, values=best.values.astype("datetime64[us]" if best.format.clock else "datetime64[D]"))
+
+
+def _has_digits(sample: Sequence[str]) -> bool:
+    """Whether most of a sample may be numbers or moments."""
+    return 2 * sum(len(text) <= LONGEST and any(map(str.isdigit, text)) for text in sample) > len(sample)
 
 
 def _without(texts: Iterable[str], others: Iterable[str]) -> list[str]:
@@ -179,26 +187,32 @@ def _symbol(texts: Sequence[str]) -> str | None:
 
 def _moment_formats(sample: Sequence[str]) -> Iterator[MomentFormat]:
     """The formats by which nearly all of a sample of texts are moments, days before times."""
-    if not sample or not any(letter.isdigit() for letter in sample[0]) or len(sample[0]) > 40:
+    if not _has_digits(sample):
         return
     if all(COMPACT.fullmatch(text) for text in sample):
         yield MomentFormat("%Y%m%d", clock=False)
-    iso = ("%Y-%m-%d", *DATES)
-    days = itertools.product(DATES, [""])
-    midnights = itertools.product(iso, MIDNIGHTS)
-    clocks = itertools.product(iso, CLOCKS)
-    candidates = itertools.chain(
-        [MomentFormat(None, clock=False)],
-        (MomentFormat(day + clock, clock=False) for day, clock in itertools.chain(days, midnights)),
-        [MomentFormat(None, clock=True)],
-        (MomentFormat(day + clock, clock=True) for day, clock in clocks),
-    )
-    for form in candidates:
+    [(usual, _)] = Counter(map(_shape, sample)).most_common(1)
+    known = _formats_by_shape().get(usual, [])
+    days = [form for form in known if not form.clock]
+    for form in (MomentFormat(None, clock=False), *days, MomentFormat(None, clock=True), *known):
         read = _never_raising(form)
-        if isinstance(read(sample[0]), Unread) and isinstance(read(sample[-1]), Unread):
-            continue
         if sum(not isinstance(read(text), Unread) for text in sample) >= 0.8 * len(sample):
             yield form
+
+
+@cache
+def _formats_by_shape() -> dict[str, list[MomentFormat]]:
+    """The known formats by what stands between their words and numbers."""
+    by_shape: dict[str, list[MomentFormat]] = {}
+    for day in ("%Y-%m-%d", *DATES):
+        for clock in ("", *MIDNIGHTS, *CLOCKS):
+            form = MomentFormat(day + clock, clock=clock in CLOCKS)
+            by_shape.setdefault(_shape(re.sub("%.", "0", day + clock)), []).append(form)
+    return by_shape
+
+
+def _shape(text: str) -> str:
+    return re.sub("[0-9A-Za-z]+", "x", text)
 
 
 def _never_raising(form: MomentFormat) -> Any:  # noqa: ANN401 - a function of a text
