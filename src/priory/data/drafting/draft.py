@@ -8,7 +8,7 @@ import numpy as np
 
 from priory.data.dialect import USUAL, Dialect
 from priory.data.drafting import texts
-from priory.data.drafting.columns import Drafted, draft_column
+from priory.data.drafting.columns import ColumnDraft, draft_column
 from priory.data.drafting.sniffing import has_record_for_header, sniffed
 from priory.data.kinds import ModelledColumn
 from priory.data.schema import Schema, file
@@ -76,7 +76,7 @@ def draft_schema(data: object, *, name: str, reading: Dialect = USUAL) -> Draft:
 
 
 def _draft(
-    columns: Sequence[Seen], drafted: Sequence[Drafted], name: str, reading: Dialect, notes: tuple[str, ...]
+    columns: Sequence[Seen], drafted: Sequence[ColumnDraft], name: str, reading: Dialect, notes: tuple[str, ...]
 ) -> Draft:
     left_out = {
         each.column.name: ", ".join(each.called) for each in drafted if not isinstance(each.column, ModelledColumn)
@@ -101,7 +101,7 @@ def _head(rows: int, schema: Schema, left_out: Mapping[str, str], notes: Sequenc
     ]
 
 
-def _comment(seen: Seen, drafted: Drafted) -> list[str]:
+def _comment(seen: Seen, drafted: ColumnDraft) -> list[str]:
     called = f" Called: {'; '.join(drafted.called)}." if drafted.called else ""
     return [
         f"Seen: {_described(seen, drafted)}.{called}",
@@ -110,7 +110,7 @@ def _comment(seen: Seen, drafted: Drafted) -> list[str]:
     ]
 
 
-def _described(seen: Seen, drafted: Drafted) -> str:
+def _described(seen: Seen, drafted: ColumnDraft) -> str:
     is_null = np.isin(seen.texts, drafted.nulls)
     missing = seen.missing + int(seen.text_counts[is_null].sum())
     spelled = [_quoted(text) for text in seen.texts[is_null][:5]]
