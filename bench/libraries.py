@@ -19,7 +19,7 @@ from priory.estimate.estimator import estimate
 from priory.estimate.lbfgs import Minimum, Objective
 from priory.factor import Array, cell_codes
 from priory.model.model import Model
-from priory.model.softmax import softmax
+from priory.model.tilted import softmax
 from priory.privacy.measurement import Measurement
 from priory.queries.query import Query
 

@@ -15,8 +15,7 @@ from priory.data.sources.opening import open_source
 from priory.data.sources.source import Source
 from priory.factor import Array
 from priory.mechanisms.dualquery.dualquery import DualQuery
-from priory.mechanisms.dualquery.game import records_model
-from priory.mechanisms.dualquery.likelihood import sampled_model
+from priory.mechanisms.dualquery.estimates import records_model, sampled_model
 from priory.mechanisms.hdmm.hdmm import HDMM
 from priory.mechanisms.mwem.graphical import Graphical, graphical_model
 from priory.mechanisms.mwem.multiplicative_weights import MultiplicativeWeights

@@ -45,9 +45,7 @@ def test_damaged_data_is_refused() -> None:
 
 def test_a_custom_base_cannot_be_written() -> None:
     class Own(Base):
-        @property
-        def domain(self) -> Domain:
-            return Domain.of({"a": 2})
+        domain = Domain.of({"a": 2})
 
         def bind(self, cliques: Iterable[Clique]) -> Oracle:
             return Uniform(self.domain).bind(cliques)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from priory.domain import Domain
 from priory.mechanisms.ide.budget_plan import BudgetPlan, CandidateMarginals, budget_plan
-from priory.mechanisms.ide.group_counts import expected_counts, likely_counts
+from priory.mechanisms.ide.groups import expected_counts, likely_counts
 from priory.mechanisms.ide.hierarchy import Level, levels
 from priory.model.bases import PublicRows
 from priory.privacy.budget import Budget

@@ -7,9 +7,8 @@ from houses import DOMAIN, Rows, curated
 from priory.domain import Domain
 from priory.errors import DomainError, OptionError, SizeError
 from priory.factor import Factor
-from priory.mechanisms.mwem.multiplicative_weights import MultiplicativeWeights, components
+from priory.mechanisms.mwem.multiplicative_weights import MultiplicativeWeights, WeightedTable, components
 from priory.mechanisms.mwem.mwem import MWEM
-from priory.mechanisms.mwem.weighted_table import WeightedTable
 from priory.model.bases import Uniform
 from priory.model.model import Model
 from priory.privacy.budget import Budget

@@ -147,4 +147,4 @@ def test_records_per_person_must_be_a_positive_whole_number(max_rows: Any) -> No
 
 def test_an_unknown_relation_is_refused() -> None:
     with pytest.raises(OptionError, match="relation"):
-        Relation.of("bounded")
+        Relation("bounded")

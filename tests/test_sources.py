@@ -36,7 +36,7 @@ from priory.errors import DataError, DomainError, OptionError, SizeError
 from priory.estimate.estimator import estimate
 from priory.factor import Factor
 from priory.measure import measure
-from priory.model.membership import Membership
+from priory.model.rows import Membership
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
 from priory.privacy.ledger import Ledger

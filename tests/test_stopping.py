@@ -279,6 +279,8 @@ def test_implied_one_way_marginals_are_the_best_averages_of_what_was_measured() 
     place = implied.evidence.spans[implied.evidence.layout.cliques.index(("z",))]
     np.testing.assert_allclose(implied.evidence.values[place], expected)
     np.testing.assert_allclose(implied.evidence.stddevs[place], weights.sum() ** -0.5)
+    # Their order, by which answers are perturbed, is that of the queries in every run.
+    assert implied.evidence.layout.cliques == (("x",), ("z",), ("y",))
     # Their multipliers give the same potentials when lifted to the measured answers.
     alpha = rng.normal(size=implied.evidence.size)
     lifted = implied.multipliers(alpha, evidence.size)

@@ -11,7 +11,7 @@ from priory.domain import Domain
 from priory.errors import DomainError, OptionError
 from priory.estimate.estimator import estimate
 from priory.estimate.evidence import Evidence
-from priory.estimate.units import in_counts
+from priory.estimate.measured import in_counts
 from priory.model.bases import Uniform
 from priory.privacy.measurement import Measurement
 from priory.queries.parts import Identity, Matrix, Part, Prefix

@@ -165,11 +165,9 @@ def test_an_oracle_is_bound_once_and_asked_often(make: Callable[[Domain, np.rand
     theta = np.random.default_rng(2).normal(size=oracle.layout.size)
     first = oracle(theta)
     oracle(np.zeros_like(theta))
-    out = np.empty_like(theta)
-    log_z, marginals = oracle(theta, out)
-    assert marginals is out
-    assert log_z == pytest.approx(first[0], abs=1e-12)
-    np.testing.assert_allclose(out, first[1], atol=1e-14)
+    again = oracle(theta)
+    assert again[0] == pytest.approx(first[0], abs=1e-12)
+    np.testing.assert_allclose(again[1], first[1], atol=1e-14)
 
 
 @every_base

@@ -159,19 +159,12 @@ def fitted_fully(setting: Setting) -> Fit:
 
 @dataclass(frozen=True, eq=False)
 class _Descent:
-    """The path through one level.
+    """The path through one level."""
 
-    Attributes:
-        chosen: where it ends.
-        share: how much of the last step was taken to get there.
-        points: the points passed, the chosen one marked.
-        status: why it ended.
-    """
-
-    chosen: CoupledState
-    share: float
-    points: list[PathPoint]
-    status: Status
+    chosen: CoupledState  # where it ends
+    share: float  # how much of the last step was taken to get there
+    points: list[PathPoint]  # the points passed, the chosen one marked
+    status: Status  # why it ended
 
 
 def _descent(coupling: CoupledFits, start: CoupledState, caution: float) -> _Descent:

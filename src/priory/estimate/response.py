@@ -42,23 +42,14 @@ _NONE = 0.5
 
 @dataclass(frozen=True, eq=False)
 class Response:
-    """A model that is ready to be moved.
-
-    Attributes:
-        model: the model.
-        evidence: its measurements, with the model's own answers in place of the noisy ones.
-        measured: the noisy ones.
-        total: how the total follows from the answers.
-        temperature: λ; ∞ where nothing moves the model.
-        marginals: the model's marginals on the measured cliques, in records.
-    """
+    """A model that is ready to be moved."""
 
     model: Model
-    evidence: Evidence
-    measured: Array
-    total: TotalEstimate
-    temperature: float
-    marginals: Array
+    evidence: Evidence  # its measurements, with the model's own answers in place of the noisy ones
+    measured: Array  # the noisy ones
+    total: TotalEstimate  # how the total follows from the answers
+    temperature: float  # λ; ∞ where nothing moves the model
+    marginals: Array  # the model's marginals on the measured cliques, in records
 
     @classmethod
     def of(cls, model: Model, measurements: Sequence[Measurement]) -> "Response":

@@ -3,6 +3,7 @@
 import warnings
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 
@@ -54,11 +55,7 @@ class Prior:
     outside: float = 0.01
     most_cells: int = 20_000
     seed: int = 0
-
-    @property
-    def choice_share(self) -> Fraction:
-        """The part of the budget that private choices cost, at most."""
-        return Fraction(0)
+    choice_share: ClassVar[Fraction] = Fraction(0)
 
     def run(self, curator: Curator, budget: Budget) -> Release:
         """Spend `budget`."""

@@ -16,14 +16,9 @@ Impossible = Sequence[tuple[Clique, NDArray[np.bool_]]]
 
 
 def without_zeros(base: Base, impossible: Impossible) -> Base:
-    """The base without structural zeros.
+    """The base without structural zeros: for each constrained clique, the cells that no row can have.
 
-    Args:
-        base: the base.
-        impossible: for each constrained clique, which of its cells no row can have.
-
-    Raises:
-        DataError: nothing would be left of it.
+    A `DataError` where nothing would be left of it.
     """
     zeros = structural_zeros(base.domain, impossible)
     if not zeros or rules_out(base, zeros):

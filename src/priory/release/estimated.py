@@ -45,3 +45,10 @@ def constrained(model: Model, measurements: Sequence[Measurement], schema: Schem
 def uniform(domain: Domain, schema: Schema | None) -> Base:
     """Every cell alike but structural zeros."""
     return Uniform(domain) if schema is None else without_zeros(Uniform(domain), schema.impossible())
+
+
+def starts_from_public_data(base: Base) -> bool:
+    """Whether a base, or what a model was tilted from, is anything else than every cell alike."""
+    while isinstance(base, Model):
+        base = base.base
+    return base.is_informative

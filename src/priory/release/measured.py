@@ -105,6 +105,7 @@ def declared_release(
         is_private=True,
         version=__version__,
         randomness="whoever measured",
+        is_declared=True,
     )
     base = uniform(schema.domain, schema)
     model = estimate(evidence(measurements), schema.domain, base=base, total=total, stop=stop)

@@ -18,11 +18,12 @@ from priory.errors import PrioryError, ReleaseError
 from priory.estimate.measured import evidence
 from priory.model.model import Model
 from priory.model.sampling import checked_count
+from priory.privacy import encoding
 from priory.privacy.measurement import Measurement
 from priory.privacy.statement import Statement
 from priory.queries.query import Query
 from priory.queries.workload import Workload
-from priory.release import archive, encoding, rows
+from priory.release import archive, rows
 from priory.release.estimated import constrained, estimated, uniform
 from priory.release.parts import PARTS, PublicCheck, Round
 from priory.release.rows import Seed

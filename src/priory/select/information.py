@@ -79,4 +79,4 @@ def _entropy(shares: Array) -> float:
 
 
 def _tilted(rows: PublicRows) -> RowsTilted:
-    return RowsTilted(rows.domain, rows.codes, rows.shares, 0.0)
+    return RowsTilted(0.0, rows.domain, rows.codes, rows.shares)

@@ -141,8 +141,7 @@ def _check_readable(file: PlainFile) -> None:
 
 
 def _opened(file: PlainFile) -> IO[bytes]:
-    packed = gzip.open(file.path) if file.is_any((".gz",)) else file.path.open("rb")
-    return cast(IO[bytes], packed)
+    return cast(IO[bytes], gzip.open(file.path) if file.is_any((".gz",)) else file.path.open("rb"))
 
 
 def _member(file: PlainFile) -> zipfile.ZipInfo:

@@ -18,9 +18,10 @@ from priory.data.sources.encoding import bounded, encoding, person_cell
 from priory.data.sources.files import OpenTable, connect, container_errors, open_file, open_relation
 from priory.data.sources.frames import position
 from priory.data.sources.memory import MemorySource
-from priory.data.sources.source import ROW_LIMIT, Source, checked_cliques
+from priory.data.sources.source import ROW_LIMIT, Source
 from priory.data.spelling import FUNCTIONS
 from priory.data.sql import literal
+from priory.domain import checked_cliques
 from priory.errors import DataError, OptionError
 from priory.factor import Factor
 
@@ -202,5 +203,5 @@ def _records(connection: DuckDBPyConnection) -> int:
 
 def _in_memory(source: DuckDBSource) -> MemorySource:
     arrays = source.connection.execute("FROM codes").fetchnumpy()
-    codes = tuple(np.ascontiguousarray(arrays[f"c{i}"]) for i in range(len(source.domain)))
+    codes = tuple(np.ascontiguousarray(arrays[f"c{i}"]) for i in range(len(source.domain.shape)))
     return MemorySource(source.domain, codes, _records(source.connection), source.row_limit)

@@ -63,11 +63,7 @@ class MWEM:
     workload: Workload
     update: Update
     rounds: int | None = None
-
-    @property
-    def choice_share(self) -> Fraction:
-        """The part of the budget that private choices cost, at most."""
-        return Fraction(1, 2)
+    choice_share: ClassVar[Fraction] = Fraction(1, 2)
 
     def run(self, curator: Curator, budget: Budget) -> Release:
         """Pick and measure, a round at a time."""

@@ -25,10 +25,7 @@ def best_row(
     """A row x with the largest Σ_C θ_C(x_C), and that sum; attributes in no clique get code 0.
 
     Each attribute is maximised out in the order of the plan, and its best value for every setting of its neighbours is
-    remembered; the row is read off backwards.
-
-    Raises:
-        SizeError: a table on the way would have more than `most_cells`. Nothing was allocated.
+    remembered; the row is read off backwards. A table of more than `most_cells` is a `SizeError`; it is not allocated.
     """
     checked = potentials_of(domain, potentials)
     buckets = plan(domain, checked, memory_in_bytes=2**62).buckets

@@ -88,12 +88,7 @@ def _stride_at(cut: int, strides: Ints, other: Ints) -> int:
 
 
 class _Compiler:
-    """Compiles the kernel at most once a process, in a thread of its own.
-
-    Attributes:
-        state: "asleep", "compiling", "ready", or "missing" where it cannot be had.
-        kernel: the compiled function, once it is ready.
-    """
+    """Compiles the kernel once a process, in a thread of its own; `state` is "missing" where it cannot be had."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
