@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 
 from bench.clock import read_spec, repeated, say, timed
-from priory.domain import Domain
 from priory.model.bases import Uniform
 from priory.model.engine import tape
 from priory.model.model import Model
 from priory.queries import parts
+from priory.queries.domain import Domain
 from priory.queries.query import Query
 
 Result = dict[str, Any]

@@ -13,15 +13,15 @@ from priory.app.registry import Mechanism, Registered
 from priory.audit.replay import Setting, complaints_about
 from priory.audit.settings import DOMAIN as AUDITED
 from priory.audit.settings import always
-from priory.domain import Clique
 from priory.errors import BudgetError
-from priory.factor import Factor
 from priory.mechanisms.independent import Independent
 from priory.model.bases import Uniform
 from priory.model.model import Model
 from priory.privacy.budget import Budget, Currency
 from priory.privacy.ledger import Ledger
 from priory.privacy.randomness import Replay
+from priory.queries.domain import Clique
+from priory.queries.factor import Factor
 from priory.queries.workload import Workload
 from priory.release import Release
 

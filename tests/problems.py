@@ -6,14 +6,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from priory.domain import Clique, Domain
 from priory.estimate.evidence import Evidence
 from priory.estimate.loss import L2, Loss
 from priory.estimate.problem import Problem
-from priory.factor import Factor
 from priory.mechanisms.dualquery.estimates import SampleLoss
 from priory.model.bases import Base, Uniform
 from priory.privacy.measurement import Measurement
+from priory.queries.domain import Clique, Domain
+from priory.queries.factor import Factor
 from priory.queries.query import Query
 
 Array = NDArray[np.float64]

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from checks import BUDGET_CHECKS, complaints_from_public
 from houses import DOMAIN, Rows, curated, random_rows
 from priory.app.registry import MECHANISMS, Mechanism, Registered
-from priory.domain import Domain
 from priory.errors import BudgetError, DomainError, OptionError
 from priory.measure import measure
 from priory.mechanisms.aim import AIM
@@ -20,6 +19,7 @@ from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
 from priory.privacy.ledger import Ledger
 from priory.privacy.progress import Step
+from priory.queries.domain import Domain
 from priory.queries.parts import Prefix, Recode
 from priory.queries.query import Query
 from priory.queries.workload import Workload

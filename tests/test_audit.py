@@ -25,10 +25,10 @@ from priory.audit.tables import SPELLINGS, NeighbouringTables, coded, crowds, ne
 from priory.cli.audit import tables
 from priory.data.sources.memory import MemorySource
 from priory.data.spelling import of_cell
-from priory.domain import Domain
 from priory.privacy.budget import Budget, Currency
 from priory.privacy.choice import Choice, NoisyMax, PermuteAndFlip
 from priory.privacy.noise import Gaussian, Laplace, Noise, RoundedGaussian
+from priory.queries.domain import Domain
 from priory.queries.query import Query
 from priory.queries.sensitivity import Relation, Sensitivity
 

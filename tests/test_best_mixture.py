@@ -11,7 +11,6 @@ from scipy.optimize import linprog
 from houses import DOMAIN, Rows, curated, random_rows
 from priory.audit.replay import replay_pair
 from priory.audit.tables import PUBLIC_KINDS, SEED, neighbours, public_rows
-from priory.domain import Domain
 from priory.errors import BudgetError, DomainError, OptionError
 from priory.mechanisms.best_mixture import BestMixture
 from priory.mechanisms.pmw_pub.row_weights import RowWeights
@@ -19,6 +18,7 @@ from priory.model.bases import PublicRows
 from priory.privacy.budget import Budget
 from priory.privacy.functionals import LargestCell, MixtureError
 from priory.privacy.scores import Neighbours
+from priory.queries.domain import Domain
 from priory.queries.parts import Numbers
 from priory.queries.sensitivity import Relation
 from priory.queries.workload import Workload

@@ -9,12 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from houses import DOMAIN, Rows, curated
-from priory.domain import Domain
 from priory.errors import DomainError, OptionError, ReleaseError
 from priory.estimate.estimator import estimate
 from priory.estimate.loss import CustomLoss
 from priory.estimate.papers.mirror_descent import MirrorDescent
-from priory.factor import Array, Factor
 from priory.mechanisms.dualquery.data_player import Reward, best_record
 from priory.mechanisms.dualquery.dualquery import DualQuery
 from priory.mechanisms.dualquery.estimates import SampleLoss, answers, most_likely, records_model, rounds_of
@@ -22,6 +20,8 @@ from priory.mechanisms.independent import Independent
 from priory.privacy.budget import Budget
 from priory.privacy.choice import NoisyMax
 from priory.privacy.randomness import Replay
+from priory.queries.domain import Domain
+from priory.queries.factor import Array, Factor
 from priory.queries.parts import Identity, Mean, Prefix
 from priory.queries.query import Query
 from priory.queries.workload import Workload

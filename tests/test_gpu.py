@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from priory.domain import Domain
 from priory.errors import MissingExtra, OptionError
 from priory.model.bases import Uniform
 from priory.model.engine import gpu
 from priory.model.engine.gpu import Precision
+from priory.queries.domain import Domain
 from strategies_model import Case, cases
 
 

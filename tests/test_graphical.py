@@ -5,9 +5,7 @@ import pytest
 
 from houses import DOMAIN, Rows, curated
 from priory.app.registry import Mechanism
-from priory.domain import Domain
 from priory.errors import SizeError
-from priory.factor import Array
 from priory.mechanisms.dualquery.dualquery import DualQuery
 from priory.mechanisms.dualquery.estimates import SampleLoss, records_model, rounds_of, sampled_model
 from priory.mechanisms.hdmm.hdmm import HDMM
@@ -20,6 +18,8 @@ from priory.model.bases import Uniform
 from priory.model.model import Model
 from priory.privacy.budget import Budget
 from priory.privacy.randomness import Replay
+from priory.queries.domain import Domain
+from priory.queries.factor import Array
 from priory.queries.query import Query
 from priory.queries.workload import Workload
 from priory.release import Release

@@ -4,9 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from houses import DOMAIN, curated, random_rows
-from priory.domain import Domain
 from priory.errors import DomainError, OptionError, SizeError
-from priory.factor import Array
 from priory.mechanisms.hdmm.hdmm import HDMM
 from priory.mechanisms.hdmm.least_squares import LeastSquares
 from priory.mechanisms.hdmm.strategies import (
@@ -20,6 +18,8 @@ from priory.mechanisms.hdmm.strategies import (
 )
 from priory.privacy.budget import Budget
 from priory.privacy.measurement import Measurement
+from priory.queries.domain import Domain
+from priory.queries.factor import Array
 from priory.queries.parts import Identity, Prefix, Total
 from priory.queries.query import Query
 from priory.queries.workload import Workload

@@ -12,7 +12,6 @@ from checks import BUDGET_CHECKS, complaints_from_public
 from houses import DOMAIN, Rows, curated, random_rows
 from priory.app.registry import MECHANISMS, Registered
 from priory.audit.tables import PUBLIC_KINDS
-from priory.domain import Domain
 from priory.errors import BudgetError, DomainError, OptionError, SizeError
 from priory.estimate.papers.multiplicative_weights import stepped
 from priory.mechanisms.pmw_pub.pmw_pub import PMWPub
@@ -20,6 +19,7 @@ from priory.mechanisms.pmw_pub.row_weights import RowWeights, every_cell
 from priory.model.bases import PublicRows
 from priory.privacy.budget import Budget
 from priory.privacy.randomness import Replay
+from priory.queries.domain import Domain
 from priory.queries.parts import Numbers, Prefix
 from priory.queries.query import Query
 from priory.queries.workload import Workload

@@ -14,9 +14,9 @@ from priory.data.kinds import Category
 from priory.data.schema import Schema
 from priory.data.schema.constraints import Condition, Forbid
 from priory.data.schema.possible import MOST_CELLS, leaves_rows
-from priory.domain import Clique
 from priory.errors import DataError
 from priory.privacy.ledger import Ledger, Terms
+from priory.queries.domain import Clique
 
 SIZES = {"a": 2, "b": 3, "c": 2, "d": 2}
 

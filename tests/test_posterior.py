@@ -4,16 +4,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from priory.domain import Domain
 from priory.estimate.dual import Dual
 from priory.estimate.evidence import Evidence
 from priory.estimate.prior_strength import at_best_temperature, posterior
 from priory.estimate.risk import SPLIT, CoupledFits
 from priory.estimate.setting import Setting
 from priory.estimate.total import TotalEstimate
-from priory.factor import Array
 from priory.model.bases import PublicRows
 from priory.privacy.measurement import Measurement
+from priory.queries.domain import Domain
+from priory.queries.factor import Array
 from priory.queries.query import Query
 
 DOMAIN = Domain.of({"a": 3, "b": 2})

@@ -10,7 +10,6 @@ from houses import DOMAIN, Rows, curated, random_rows
 from priory.app.fit import fit
 from priory.app.registry import MECHANISMS, Registered
 from priory.data.schema import Schema
-from priory.domain import Domain
 from priory.errors import BudgetError, DataError, DomainError, OptionError
 from priory.mechanisms.prior import Prior
 from priory.mechanisms.steps.public_rows import neighbourhood
@@ -18,6 +17,7 @@ from priory.model.bases import PublicRows
 from priory.model.model import Model
 from priory.privacy.budget import Budget
 from priory.privacy.ledger import Ledger
+from priory.queries.domain import Domain
 from priory.queries.parts import Prefix
 from priory.queries.query import Query
 from priory.queries.workload import Workload

@@ -14,11 +14,11 @@ from priory.app.fit import fit
 from priory.app.registry import MECHANISMS, Registered
 from priory.cli import main
 from priory.data.schema import Schema
-from priory.domain import Domain
 from priory.errors import DomainError, OptionError, PrioryError
 from priory.mechanisms.ide.prior_update import PriorUpdate
 from priory.model.bases import PublicRows
 from priory.privacy.budget import Budget
+from priory.queries.domain import Domain
 from priory.queries.parts import Numbers
 from priory.release import Release
 from priory.select.information import mutual_information, strongest_pairs, unrelated_singles

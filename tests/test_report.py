@@ -15,13 +15,13 @@ import priory as pr
 from priory import town
 from priory.cli import main
 from priory.data.kinds import Category
-from priory.domain import Clique
 from priory.errors import OptionError
 from priory.model.diagnostics import Diagnostics
 from priory.privacy.budget import Budget, Currency
 from priory.privacy.measurement import Measurement
 from priory.privacy.noise import Gaussian
 from priory.privacy.statement import Statement
+from priory.queries.domain import Clique
 from priory.release import Release
 from priory.report import charts
 from priory.report.answered import answered

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from priory.domain import Domain
 from priory.errors import OptionError
+from priory.queries.domain import Domain
 from priory.queries.parts import Identity, Matrix, Mean, Prefix, Total
 from priory.queries.query import Query
 from priory.queries.sensitivity import Relation, Sensitivity, largest_change, sensitivity

@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from priory.domain import Domain
 from priory.errors import DomainError, OptionError
 from priory.estimate.dual import Dual
 from priory.estimate.estimator import estimate
@@ -22,6 +21,7 @@ from priory.estimate.problem import Solver, states
 from priory.model.bases import PublicRows, Uniform
 from priory.model.model import Model
 from priory.privacy.measurement import Measurement
+from priory.queries.domain import Domain
 from priory.queries.parts import Prefix
 from priory.queries.query import Query
 from problems import DOMAIN, LOOP, TREE, Small, least_squares, small

@@ -9,7 +9,6 @@ from experiments.refitting import refitted
 from hypothesis import given
 from hypothesis import strategies as st
 
-from priory.domain import Domain
 from priory.errors import PrioryError
 from priory.estimate.dual import Dual, interpolated
 from priory.estimate.estimator import estimate
@@ -24,6 +23,7 @@ from priory.model.diagnostics import Diagnostics
 from priory.model.model import Model
 from priory.privacy.measurement import Measurement
 from priory.privacy.noise import Laplace
+from priory.queries.domain import Domain
 from priory.queries.query import Query
 from problems import DOMAIN, LOOP, Small, small
 

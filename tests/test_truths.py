@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from houses import DOMAIN, Rows, curated, random_rows
-from priory.domain import Domain
 from priory.errors import DataError, OptionError
 from priory.privacy import curator as curators
 from priory.privacy.budget import Budget
@@ -18,6 +17,7 @@ from priory.privacy.noise import Integers
 from priory.privacy.randomness import Replay
 from priory.privacy.scores import AbsoluteError, Dependence, L1Error, Payoff
 from priory.privacy.truths import bounded
+from priory.queries.domain import Domain
 from priory.queries.parts import Matrix, Numbers, Total
 from priory.queries.query import Query
 from priory.queries.sensitivity import Relation, entry_range, sensitivity

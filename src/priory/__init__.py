@@ -22,10 +22,8 @@ if TYPE_CHECKING:
     from priory.data.sources.opening import open_source
     from priory.data.sources.source import Source
     from priory.data.table import Table
-    from priory.domain import Domain
     from priory.errors import PrioryError
     from priory.estimate.estimator import estimate
-    from priory.factor import Factor
     from priory.measure import measure
     from priory.model.bases import Mixture, Product, PublicRows, Uniform
     from priory.model.engine.plan import plan
@@ -36,6 +34,8 @@ if TYPE_CHECKING:
     from priory.privacy.ledger import Ledger
     from priory.privacy.measurement import Measurement
     from priory.privacy.progress import Step
+    from priory.queries.domain import Domain
+    from priory.queries.factor import Factor
     from priory.queries.parts import Identity, Matrix, Mean, Moments, Part, Point, Prefix, Range, Recode, Set, Total
     from priory.queries.query import Query
     from priory.queries.sensitivity import Relation, Sensitivity, sensitivity
@@ -63,10 +63,8 @@ _NAMES = {
     "data.sources.opening": "open_source",
     "data.sources.source": "Source",
     "data.table": "Table",
-    "domain": "Domain",
     "errors": "PrioryError",
     "estimate.estimator": "estimate",
-    "factor": "Factor",
     "measure": "measure",
     "model.bases": "Mixture Product PublicRows Uniform",
     "model.engine.plan": "plan",
@@ -77,6 +75,8 @@ _NAMES = {
     "privacy.ledger": "Ledger",
     "privacy.measurement": "Measurement",
     "privacy.progress": "Step",
+    "queries.domain": "Domain",
+    "queries.factor": "Factor",
     "queries.parts": "Identity Matrix Mean Moments Part Point Prefix Range Recode Set Total",
     "queries.query": "Query",
     "queries.sensitivity": "Relation Sensitivity sensitivity",

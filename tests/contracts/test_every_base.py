@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from priory.domain import Domain
 from priory.errors import DomainError
-from priory.factor import Array, Factor
 from priory.model.bases import Base, Mixture, Product, PublicRows, Uniform
 from priory.model.model import Model
 from priory.model.store import from_arrays, to_arrays
+from priory.queries.domain import Domain
+from priory.queries.factor import Array, Factor
 from priory.queries.query import Query
 from strategies import parts
 from strategies_model import Case, brute, cases, marginal, random_joint

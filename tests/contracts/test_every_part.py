@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from priory.domain import Domain
 from priory.privacy.encoding import decode_query, encode_query
+from priory.queries.domain import Domain
 from priory.queries.parts import PARTS, Identity, Matrix, Mean, Moments, Part, Point, Prefix, Range, Recode, Set, Total
 from priory.queries.query import Query
 from priory.queries.sensitivity import Relation, sensitivity

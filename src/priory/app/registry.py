@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from priory.domain import Clique, Domain
 from priory.errors import OptionError
 from priory.mechanisms.aim import AIM
 from priory.mechanisms.dualquery.dualquery import DualQuery
@@ -22,6 +21,7 @@ from priory.mechanisms.privbayes import PrivBayes
 from priory.model.bases import PublicRows
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
+from priory.queries.domain import Clique, Domain
 from priory.queries.workload import Workload
 from priory.release import Release
 from priory.select.workloads import default_workload

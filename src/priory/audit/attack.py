@@ -28,11 +28,11 @@ from priory.audit.primitives import CONFIDENCE, clopper_pearson
 from priory.audit.replay import recorded
 from priory.audit.tables import coded
 from priory.data.sources.memory import MemorySource
-from priory.domain import Domain
 from priory.privacy.budget import Budget, Currency
 from priory.privacy.choice import Choice
 from priory.privacy.noise import Integers, Noise
 from priory.privacy.randomness import Asked, Replay, TranscriptEnd
+from priory.queries.domain import Domain
 from priory.queries.sensitivity import Relation
 
 # Events of about this probability may be missed by an (ε, δ) promise; the attack allows for it.

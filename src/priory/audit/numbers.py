@@ -12,11 +12,11 @@ from priory.app.registry import MECHANISMS, Registered
 from priory.audit.findings import Effort, Finding
 from priory.audit.tables import SCHEMA, coded, write
 from priory.data.sources.memory import MemorySource
-from priory.domain import Domain
 from priory.errors import PrioryError
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
 from priory.privacy.ledger import Ledger
+from priory.queries.domain import Domain
 
 BAD_OPTIONS: tuple[dict[str, Any], ...] = (
     {"epsilon": 0},

@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 from priory.audit.findings import Effort, Finding
 from priory.audit.tables import coded
 from priory.data.sources.memory import MemorySource
-from priory.domain import Domain
 from priory.privacy.budget import Budget, Currency
 from priory.privacy.choice import Choice, NoisyMax, PermuteAndFlip
 from priory.privacy.curator import Curator
 from priory.privacy.ledger import Ledger
 from priory.privacy.noise import Integers, Noise
 from priory.privacy.randomness import KINDS
+from priory.queries.domain import Domain
 from priory.queries.query import Query
 from priory.queries.sensitivity import Relation
 

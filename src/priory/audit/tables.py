@@ -18,10 +18,10 @@ from priory.data.sources.frames import cells_of
 from priory.data.sources.memory import MemorySource
 from priory.data.sources.opening import open_source
 from priory.data.sources.source import Source
-from priory.domain import Domain
 from priory.model.bases import PublicRows
 from priory.privacy.budget import Budget, Currency
 from priory.privacy.noise import Integers
+from priory.queries.domain import Domain
 from priory.queries.sensitivity import Relation
 
 Cell = str | None

@@ -8,12 +8,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from priory.domain import Clique, Domain
 from priory.errors import DomainError, OptionError
 from priory.estimate.measured import in_counts
-from priory.factor import Array
 from priory.model.engine.layout import Layout
 from priory.privacy.measurement import Measurement
+from priory.queries.domain import Clique, Domain
+from priory.queries.factor import Array
 from priory.queries.parts import Matrix
 from priory.queries.query import Query
 

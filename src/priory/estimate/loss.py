@@ -8,11 +8,11 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
-from priory.domain import Clique, Domain
 from priory.errors import DomainError, OptionError
 from priory.estimate.evidence import Evidence
-from priory.factor import Array, Factor
 from priory.model.engine.layout import Layout, Values
+from priory.queries.domain import Clique, Domain
+from priory.queries.factor import Array, Factor
 from priory.queries.parts import Identity, Part
 from priory.queries.query import Query
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from priory.factor import Array
 from priory.privacy.measurement import Measurement
+from priory.queries.factor import Array
 from priory.queries.parts import Identity, Matrix, Part
 from priory.queries.query import Query
 

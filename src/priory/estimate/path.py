@@ -11,8 +11,8 @@ from priory.estimate.problem import Problem, Start, State, Status, states
 from priory.estimate.risk import SPLIT, CoupledFits, CoupledState
 from priory.estimate.setting import Fit, Setting
 from priory.estimate.total import TotalEstimate
-from priory.factor import Array
 from priory.model.diagnostics import PathPoint, ScheduledLevel
+from priory.queries.factor import Array
 
 # Evidence of one level is alike in strength, cells times noise, within this factor. With 3 or 30 the error on Adult and
 # Titanic is ½ and 2 % larger (docs/studies/estimation.md).

@@ -24,11 +24,11 @@ from priory.estimate.problem import Problem, Start, State
 from priory.estimate.risk import SPLIT, CoupledFits, CoupledState, gain_deviation
 from priory.estimate.setting import Setting, signs_of
 from priory.estimate.total import TotalEstimate
-from priory.factor import Array
 from priory.model.bases import Base, PublicRows
 from priory.model.diagnostics import Diagnostics, ScheduledLevel
 from priory.model.model import Model
 from priory.privacy.measurement import Measurement
+from priory.queries.factor import Array
 
 # The prior sample size is divided by this, and by its square where the fit is far from the answers.
 STEP = 10**0.5

@@ -10,8 +10,8 @@ import numpy as np
 from priory.errors import OptionError
 from priory.estimate.evidence import Evidence
 from priory.estimate.loss import Loss
-from priory.factor import Array
 from priory.model.tilted import Oracle
+from priory.queries.factor import Array
 
 
 @dataclass(frozen=True)

@@ -21,10 +21,10 @@ from priory.estimate.problem import Problem
 from priory.estimate.setting import signs_of
 from priory.estimate.tangent import tangent
 from priory.estimate.total import TotalEstimate, total_of
-from priory.factor import Array
 from priory.model.model import Model
 from priory.model.tilted import Oracle, merged
 from priory.privacy.measurement import Measurement
+from priory.queries.factor import Array
 from priory.queries.query import Query
 
 # The degrees of freedom are met within this share.

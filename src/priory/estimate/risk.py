@@ -23,7 +23,7 @@ from priory.estimate.dual import interpolated, placed
 from priory.estimate.problem import BASE, Problem, Solver, Start, State
 from priory.estimate.setting import Setting
 from priory.estimate.tangent import Tangent, marginals_along, tangent
-from priory.factor import Array
+from priory.queries.factor import Array
 
 # γ where two fits are compared: they differ by more than the solver's accuracy, and are nearly linear in it.
 SPLIT = 0.5

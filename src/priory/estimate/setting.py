@@ -10,12 +10,12 @@ from priory.estimate.evidence import Evidence
 from priory.estimate.loss import Loss, loss_of
 from priory.estimate.problem import Problem, Solver, State, Status
 from priory.estimate.total import TotalEstimate
-from priory.factor import Array
 from priory.model.bases import Base
 from priory.model.diagnostics import Diagnostics, PathPoint, ScheduledLevel
 from priory.model.engine.layout import Layout
 from priory.model.model import Model
 from priory.model.tilted import Potentials
+from priory.queries.factor import Array
 from priory.queries.query import Query
 
 # Any fixed number will do: z must only be independent of the noise, which comes from the operating system.

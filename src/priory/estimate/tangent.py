@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from priory.estimate.problem import Problem
-from priory.factor import Array
+from priory.queries.factor import Array
 
 # How far, in all multipliers together, the marginals are taken as straight.
 _STRIDE = 1e-4

@@ -5,7 +5,6 @@ from fractions import Fraction
 
 import numpy as np
 
-from priory.domain import Domain
 from priory.errors import OptionError
 from priory.measure import measure
 from priory.mechanisms.steps.fitted import Fitted, refitted
@@ -15,6 +14,7 @@ from priory.privacy.budget import Budget, exact
 from priory.privacy.curator import Curator
 from priory.privacy.journal import Transcript
 from priory.privacy.scores import L1Error
+from priory.queries.domain import Domain
 from priory.queries.workload import Workload
 from priory.release import Release
 from priory.select.candidates import Candidates, structure

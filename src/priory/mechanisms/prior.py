@@ -7,7 +7,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from priory.domain import Clique, Domain
 from priory.errors import OptionError
 from priory.estimate.estimator import estimate
 from priory.estimate.measured import noisy
@@ -22,6 +21,7 @@ from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
 from priory.privacy.journal import Transcript
 from priory.privacy.measurement import Measurement
+from priory.queries.domain import Clique, Domain
 from priory.queries.query import Query
 from priory.queries.workload import Workload
 from priory.release import Release

@@ -9,9 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from priory.domain import Clique, Domain
 from priory.errors import OptionError
-from priory.factor import Array
 from priory.measure import measure
 from priory.mechanisms.steps.total import counted, released_total
 from priory.model.bases import PublicRows
@@ -23,6 +21,8 @@ from priory.privacy.journal import Transcript
 from priory.privacy.measurement import Measurement
 from priory.privacy.noise import Laplace, noise_within
 from priory.privacy.scores import Dependence
+from priory.queries.domain import Clique, Domain
+from priory.queries.factor import Array
 from priory.queries.query import Query
 from priory.queries.sensitivity import sensitivity
 from priory.release import Release

@@ -13,9 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from priory.domain import Clique, Domain
 from priory.errors import DomainError, OptionError
-from priory.factor import Array, Factor
 from priory.model.engine.contract import Contraction
 from priory.model.engine.gpu import Precision, TorchContraction
 from priory.model.engine.layout import Layout, Values, potentials_of
@@ -24,6 +22,8 @@ from priory.model.graph import GraphTilted
 from priory.model.mixed import MixedOracle, MixedTilted
 from priory.model.rows import RowsOracle, RowsTilted
 from priory.model.tilted import Oracle, Potentials, Tilted, merged
+from priory.queries.domain import Clique, Domain
+from priory.queries.factor import Array, Factor
 
 # Oracles of more cells than this are not cached.
 _CACHED_CELLS = 1 << 22

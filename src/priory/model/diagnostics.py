@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from priory.errors import MissingExtra
-from priory.factor import Array
+from priory.queries.factor import Array
 from priory.queries.query import Query
 
 

@@ -7,8 +7,6 @@ from functools import cached_property
 
 import numpy as np
 
-from priory.domain import Clique, Domain
-from priory.factor import Array
 from priory.model.engine.contract import Calibrated, Contraction
 from priory.model.engine.factored import LabelledTable, summed_product
 from priory.model.engine.plan import Bag
@@ -16,6 +14,8 @@ from priory.model.engine.program import Ref
 from priory.model.engine.split import Split
 from priory.model.sampling import Chance, Codes, Columns, Ints
 from priory.model.tilted import Potentials, Tilted, inner, row_cells
+from priory.queries.domain import Clique, Domain
+from priory.queries.factor import Array
 from priory.queries.parts import Identity, Total
 from priory.queries.query import Query
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from priory.factor import Array
 from priory.model.sampling import Chance, Codes, drawn_alike
+from priory.queries.factor import Array
 
 Places = NDArray[np.intp]
 Floats = NDArray[np.float32]

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from priory.domain import Clique
 from priory.errors import OptionError
-from priory.factor import Array
 from priory.model.engine.layout import Layout
 from priory.model.sampling import Chance, Codes
 from priory.model.tilted import Oracle, Tilted, softmax
+from priory.queries.domain import Clique
+from priory.queries.factor import Array
 from priory.queries.query import Query
 
 

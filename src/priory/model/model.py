@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from priory.domain import Clique, Domain
 from priory.errors import DomainError, OptionError
-from priory.factor import Array, Factor
 from priory.model.bases import Base, Shifted, check_mass, checked_codes
 from priory.model.diagnostics import Diagnostics
 from priory.model.engine.layout import Layout, Values, potentials_of
 from priory.model.sampling import Chance, Codes, Method, checked_count
 from priory.model.tilted import Oracle, Potentials, Tilted, inner, merged
+from priory.queries.domain import Clique, Domain
+from priory.queries.factor import Array, Factor
 from priory.queries.parts import Part, Set
 from priory.queries.query import Query
 

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from priory.domain import Clique, Domain
-from priory.factor import Array
 from priory.model.engine.layout import Layout
 from priory.model.sampling import Chance, Codes, drawn_alike
 from priory.model.tilted import Potentials, Tilted, row_cells, softmax
+from priory.queries.domain import Clique, Domain
+from priory.queries.factor import Array
 from priory.queries.query import Query
 
 Places = NDArray[np.intp]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priory.errors import OptionError
-from priory.factor import Array, cell_codes
+from priory.queries.factor import Array, cell_codes
 
 Codes = NDArray[np.int32]
 Ints = NDArray[np.int64]

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from priory.domain import Domain
 from priory.errors import OptionError, PrioryError, ReleaseError
-from priory.factor import Factor
 from priory.model.bases import Base, Mixture, Product, PublicRows, Uniform
 from priory.model.model import Model
+from priory.queries.domain import Domain
+from priory.queries.factor import Factor
 
 Meta = dict[str, Any]
 Arrays = dict[str, NDArray[Any]]

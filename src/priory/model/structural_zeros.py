@@ -5,12 +5,12 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from priory.domain import Clique, Domain
 from priory.errors import DataError, DomainError
-from priory.factor import Factor
 from priory.model.bases import Base
 from priory.model.model import Model
 from priory.model.tilted import merged
+from priory.queries.domain import Clique, Domain
+from priory.queries.factor import Factor
 
 Impossible = Sequence[tuple[Clique, NDArray[np.bool_]]]
 

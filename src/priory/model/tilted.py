@@ -8,10 +8,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from priory.domain import Clique, Domain
-from priory.factor import Array, Factor, cell_codes
 from priory.model.engine.layout import Layout
 from priory.model.sampling import Chance, Codes
+from priory.queries.domain import Clique, Domain
+from priory.queries.factor import Array, Factor, cell_codes
 from priory.queries.query import Query
 
 Potentials = Mapping[Clique, Factor]

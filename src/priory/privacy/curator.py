@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priory.data.sources.source import ROW_LIMIT, Source
-from priory.domain import Clique, checked_cliques
 from priory.errors import DataError, DomainError, OptionError
 from priory.privacy.budget import Budget
 from priory.privacy.choice import Choice, ChoiceKind, choice_within
@@ -21,6 +20,7 @@ from priory.privacy.randomness import Randomness, is_private, source_of
 from priory.privacy.scores import SCORES, Neighbours, Pick, Score
 from priory.privacy.statement import Statement
 from priory.privacy.truths import Key, Truths, key_of, largest_entry
+from priory.queries.domain import Clique, checked_cliques
 from priory.queries.parts import PARTS, Numbers
 from priory.queries.query import Query
 from priory.queries.sensitivity import Relation, Sensitivity, entry_range, sensitivity

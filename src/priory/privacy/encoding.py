@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from priory.domain import Domain
 from priory.privacy.budget import Budget, positive
 from priory.privacy.measurement import Measurement
 from priory.privacy.noise import Gaussian, Laplace, Noise, RoundedGaussian
 from priory.privacy.statement import DECLARED, KEPT, UNKNOWN_RANDOMNESS, Statement
+from priory.queries.domain import Domain
 from priory.queries.parts import Identity, Matrix, Mean, Moments, Part, Point, Prefix, Range, Recode, Set, Total
 from priory.queries.query import Query
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol, TypeVar
 
-from priory.domain import Domain
 from priory.privacy.functionals import NoisyNumber
 from priory.privacy.measurement import Measurement
 from priory.privacy.scores import Pick
+from priory.queries.domain import Domain
 from priory.queries.query import Query
 
 

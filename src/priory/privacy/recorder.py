@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priory.data.schema import Schema
-from priory.domain import Domain
 from priory.errors import OptionError, PrioryError, ReleaseError
 from priory.privacy import encoding
 from priory.privacy.encoding import array_bytes, array_of
@@ -26,6 +25,7 @@ from priory.privacy.measurement import Measurement
 from priory.privacy.record_file import RESERVE, RecordFile, check_place, is_record_file, read_records
 from priory.privacy.scores import Pick
 from priory.privacy.statement import Statement
+from priory.queries.domain import Domain
 from priory.queries.query import Query
 from priory.queries.workload import Workload
 

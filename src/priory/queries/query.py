@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from priory.domain import Clique, Domain
 from priory.errors import DomainError, OptionError, SizeError
+from priory.queries.domain import Clique, Domain
 from priory.queries.parts import Identity, Matrix, Numbers, Part
 
 DENSE_LIMIT = 10**8

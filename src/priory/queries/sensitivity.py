@@ -56,7 +56,7 @@ def sensitivity(query: Query, relation: Relation, max_rows: int = 1) -> Sensitiv
     replace-one m·max‖a_x − a_x'‖, where for m > 1 either side may also be empty, because only the number of persons
     is public then.
 
-    >>> from priory.domain import Domain
+    >>> from priory.queries.domain import Domain
     >>> sensitivity(Query.marginal(Domain.of({"a": 3}), "a"), Relation.REPLACE_ONE)
     Sensitivity(l1=Fraction(2, 1), l2_squared=Fraction(2, 1))
     """
@@ -86,7 +86,7 @@ def largest_change(query: Query, relation: Relation, max_rows: int = 1) -> Fract
     Every answer is a sum of entries of the query matrix over the records, and all entries lie between the smallest
     and the largest product of the parts' extremes.
 
-    >>> from priory.domain import Domain
+    >>> from priory.queries.domain import Domain
     >>> largest_change(Query.marginal(Domain.of({"a": 3}), "a"), Relation.REPLACE_ONE)
     Fraction(1, 1)
     """

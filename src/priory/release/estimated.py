@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from priory.data.schema import Schema
-from priory.domain import Domain
 from priory.errors import DataError, DomainError
 from priory.estimate.estimator import estimate
 from priory.estimate.measured import evidence, public_total
@@ -14,6 +13,7 @@ from priory.model.bases import Base, Uniform
 from priory.model.model import Model
 from priory.model.structural_zeros import rules_out, structural_zeros, without_zeros
 from priory.privacy.measurement import Measurement
+from priory.queries.domain import Domain
 
 
 def estimated(measurements: Sequence[Measurement], base: Base) -> Model:

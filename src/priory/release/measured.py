@@ -11,13 +11,13 @@ import numpy as np
 
 from priory.data.kinds import Category
 from priory.data.schema import Schema
-from priory.domain import Clique, Domain
 from priory.errors import DataError
 from priory.estimate.estimator import estimate
 from priory.estimate.measured import evidence
 from priory.privacy.budget import Budget
 from priory.privacy.measurement import Measurement
 from priory.privacy.statement import DECLARED, Statement
+from priory.queries.domain import Clique, Domain
 from priory.queries.parts import Point
 from priory.queries.query import Query
 from priory.release.estimated import uniform

@@ -9,7 +9,7 @@ import numpy as np
 
 from priory.answer.basis import ScaledQuery
 from priory.answer.intervals import Interval, Source, source_of
-from priory.factor import Array
+from priory.queries.factor import Array
 from priory.queries.query import Query
 from priory.release import Release
 from priory.release.release import DRAWS, LEVEL

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from priory.factor import Array
 from priory.model.model import Model
+from priory.queries.factor import Array
 from priory.queries.query import Query
 from priory.report.places import Places
 

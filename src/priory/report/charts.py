@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from priory.domain import Clique
 from priory.errors import MissingExtra
-from priory.factor import Array
 from priory.model.diagnostics import Diagnostics
+from priory.queries.domain import Clique
+from priory.queries.factor import Array
 from priory.report.answered import Answer
 from priory.report.association import Associations
 from priory.report.html import Html, escaped, shortened

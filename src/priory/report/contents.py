@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from priory.domain import Clique
 from priory.model.bases import Base
 from priory.model.model import Model
+from priory.queries.domain import Clique
 from priory.release import Release
 from priory.report.answered import Answer, answered
 from priory.report.association import Associations, associations

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priory.data.kinds import ModelledColumn
-from priory.factor import Array
+from priory.queries.factor import Array
 from priory.queries.parts import Identity, Part, Recode
 from priory.report.html import shortened
 

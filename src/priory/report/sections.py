@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from priory.factor import Array
 from priory.privacy.explain import explain, percent_up
 from priory.privacy.statement import KEPT
+from priory.queries.factor import Array
 from priory.release.release import LEVEL
 from priory.report import charts
 from priory.report.answered import Answer

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from fractions import Fraction
 
-from priory.domain import Clique
 from priory.privacy.measurement import Measurement
+from priory.queries.domain import Clique
 from priory.queries.sensitivity import sensitivity
 from priory.release import Release
 

@@ -12,9 +12,9 @@ import numpy as np
 
 from priory.answer.metrics import total_variation
 from priory.data.sources.source import Source
-from priory.domain import Clique
 from priory.errors import DomainError, OptionError
-from priory.factor import Array
+from priory.queries.domain import Clique
+from priory.queries.factor import Array
 from priory.release import Release
 from priory.release.release import LEVEL
 from priory.report import charts

@@ -4,10 +4,10 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from priory.domain import Clique, Domain
 from priory.errors import OptionError
 from priory.model.engine.plan import Plan, plan
 from priory.privacy.budget import Budget
+from priory.queries.domain import Clique, Domain
 from priory.queries.query import Query
 from priory.queries.workload import Workload
 from priory.select.noise_size import expected_noise

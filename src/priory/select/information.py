@@ -4,10 +4,10 @@ import itertools
 
 import numpy as np
 
-from priory.domain import Clique
-from priory.factor import Array
 from priory.model.bases import PublicRows
 from priory.model.rows import RowsTilted
+from priory.queries.domain import Clique
+from priory.queries.factor import Array
 from priory.queries.workload import Workload
 
 # Workloads with more answers are replaced by their pairs: noise for so many is drawn in about a second.

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from priory.domain import Clique
+from priory.queries.domain import Clique
 
 # Joint tables of more cells are left to the model, which plans for them.
 MOST_CELLS = 1_000_000

@@ -21,9 +21,9 @@ from priory.data.sources.memory import MemorySource
 from priory.data.sources.source import ROW_LIMIT, Source
 from priory.data.spelling import FUNCTIONS
 from priory.data.sql import literal
-from priory.domain import checked_cliques
 from priory.errors import DataError, OptionError
-from priory.factor import Factor
+from priory.queries.domain import checked_cliques
+from priory.queries.factor import Factor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from priory.data.persons import PersonRule
     from priory.data.schema import Schema
-    from priory.domain import Clique, Domain
+    from priory.queries.domain import Clique, Domain
 
 DEFAULT_MEMORY = 2**31
 # DuckDB itself does not start with much less.

@@ -8,8 +8,8 @@ from priory.data.persons import PersonRule, kept_records
 from priory.data.schema import Schema
 from priory.data.sources.frame_files import is_frame_file, read_frame_file
 from priory.data.sources.source import Source, checked_row_limit
-from priory.domain import Domain
 from priory.errors import OptionError
+from priory.queries.domain import Domain
 
 
 def open_source(

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from priory.domain import Clique, Domain
 from priory.errors import OptionError
-from priory.factor import Factor
+from priory.queries.domain import Clique, Domain
+from priory.queries.factor import Factor
 
 # How many rows a source declares by default. Answers are worked out with room for as many.
 ROW_LIMIT = 2**32

@@ -7,7 +7,7 @@ import numpy as np
 from priory.errors import OptionError
 from priory.estimate.lbfgs import minimised
 from priory.estimate.problem import BASE, MET, Problem, Solver, Start, State, Status, Traits, settled
-from priory.factor import Array
+from priory.queries.factor import Array
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,7 @@ import numpy as np
 from priory.errors import OptionError
 from priory.estimate.papers.recovery import recovered
 from priory.estimate.problem import BASE, GOING, Problem, Solver, Start, State, Status, Traits
-from priory.factor import Array
+from priory.queries.factor import Array
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priory.estimate.problem import BASE, Problem, Solver, Start, State, Status, Traits, settled
-from priory.factor import Array
+from priory.queries.factor import Array
 
 
 def exponents(measured: ArrayLike, answers: ArrayLike, total: float, largest_entry: float = 1.0) -> Array:

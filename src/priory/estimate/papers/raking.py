@@ -7,7 +7,7 @@ import numpy as np
 
 from priory.errors import OptionError
 from priory.estimate.problem import BASE, GOING, Problem, Solver, Start, State, Status, Traits, fall
-from priory.factor import Array
+from priory.queries.factor import Array
 from priory.queries.query import Query
 
 Projection = Literal["euclidean", "scaled", "towards the model"]

@@ -4,10 +4,10 @@ import numpy as np
 
 from priory.estimate.lbfgs import minimised
 from priory.estimate.problem import Problem
-from priory.factor import Array
 from priory.model.engine.contract import Contraction
 from priory.model.engine.layout import Layout
 from priory.model.engine.plan import Plan
+from priory.queries.factor import Array
 
 # A potential this low stands for a cell without mass.
 _EMPTY = -60.0

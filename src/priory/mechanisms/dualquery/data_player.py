@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from priory.domain import Clique, Domain
 from priory.errors import SizeError
-from priory.factor import Array, Factor
 from priory.model.engine.maxsum import MOST_CELLS, best_row
+from priory.queries.domain import Clique, Domain
+from priory.queries.factor import Array, Factor
 from priory.queries.query import Query
 
 # Where elimination is too wide, branch and bound stops within 1 % or after so many nodes: a limit of time could not be

@@ -7,7 +7,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from priory.domain import Domain
 from priory.errors import OptionError
 from priory.mechanisms.dualquery.data_player import Reward, best_record
 from priory.mechanisms.dualquery.estimates import answers, records_model
@@ -17,6 +16,7 @@ from priory.privacy.curator import Curator
 from priory.privacy.journal import Transcript
 from priory.privacy.prices import bounded_range_within, price_of_bounded_range
 from priory.privacy.scores import Payoff, Pick
+from priory.queries.domain import Domain
 from priory.queries.workload import Workload
 from priory.release import Release
 from priory.release.parts import Round

@@ -8,19 +8,19 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from priory.domain import Domain
 from priory.errors import ReleaseError
 from priory.estimate.dual import Dual, solved
 from priory.estimate.evidence import Evidence
 from priory.estimate.loss import L2
 from priory.estimate.problem import Problem
-from priory.factor import Array
 from priory.mechanisms.steps.total import released_total
 from priory.model.bases import PublicRows, Uniform
 from priory.model.diagnostics import Diagnostics, PathPoint
 from priory.model.model import Model
 from priory.model.tilted import Oracle
 from priory.privacy.measurement import Measurement
+from priory.queries.domain import Domain
+from priory.queries.factor import Array
 from priory.queries.query import Query
 from priory.queries.workload import Workload
 from priory.release import Release

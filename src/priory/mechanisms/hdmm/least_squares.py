@@ -5,10 +5,10 @@ from functools import cached_property
 
 import numpy as np
 
-from priory.domain import Domain
 from priory.errors import SizeError
-from priory.factor import Array, Factor
 from priory.privacy.measurement import Measurement
+from priory.queries.domain import Domain
+from priory.queries.factor import Array, Factor
 from priory.queries.parts import Identity, Part
 from priory.queries.query import Query
 

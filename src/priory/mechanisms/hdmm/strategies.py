@@ -13,10 +13,10 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from priory.domain import Clique, Domain
 from priory.errors import OptionError, SizeError
-from priory.factor import Array
 from priory.model.tilted import softmax
+from priory.queries.domain import Clique, Domain
+from priory.queries.factor import Array
 from priory.queries.parts import Identity, Matrix, Part, Total
 from priory.queries.query import Query
 from priory.queries.workload import Workload

@@ -12,9 +12,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from priory.domain import Clique, Domain
 from priory.mechanisms.ide.hierarchy import Level
 from priory.privacy.budget import Budget
+from priory.queries.domain import Clique, Domain
 from priory.queries.query import Query
 from priory.select.noise_size import expected_noise
 

@@ -10,11 +10,11 @@ from priory.estimate.estimator import estimate
 from priory.estimate.measured import noisy
 from priory.estimate.papers.raking import Raking
 from priory.estimate.prior_strength import Sample, common_prior_size
-from priory.factor import Array
 from priory.mechanisms.ide.hierarchy import Level
 from priory.model.bases import PublicRows
 from priory.model.model import Model
 from priory.privacy.measurement import Measurement
+from priory.queries.factor import Array
 
 # The posterior of a count is added up at so many points, this many of its standard deviations to either side.
 POINTS, REACH = 201, 10.0

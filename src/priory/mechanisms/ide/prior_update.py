@@ -8,9 +8,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from priory.domain import Clique, Domain
 from priory.errors import OptionError
-from priory.factor import Array
 from priory.measure import measure
 from priory.mechanisms.ide.budget_plan import BudgetPlan, CandidateMarginals, budget_plan
 from priory.mechanisms.ide.groups import expected_counts, likely_counts, raked, updated, weighed
@@ -23,6 +21,8 @@ from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
 from priory.privacy.journal import Answered, Transcript
 from priory.privacy.measurement import Measurement
+from priory.queries.domain import Clique, Domain
+from priory.queries.factor import Array
 from priory.queries.query import Query
 from priory.release import Release
 from priory.select.information import small_singles, strongest_pairs, unrelated_singles

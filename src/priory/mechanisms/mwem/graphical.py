@@ -7,7 +7,6 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from priory.domain import Clique, Domain
 from priory.errors import SizeError
 from priory.estimate.estimator import estimate
 from priory.estimate.measured import evidence, public_total
@@ -15,6 +14,7 @@ from priory.estimate.problem import Solver
 from priory.model.engine.plan import MEMORY_IN_BYTES, plan
 from priory.model.model import Model
 from priory.privacy.measurement import Measurement
+from priory.queries.domain import Clique, Domain
 from priory.release import Release
 
 Stop = Literal["fission", "converged"]

@@ -7,13 +7,13 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from priory.domain import Clique, Domain
 from priory.errors import SizeError
 from priory.estimate.papers.multiplicative_weights import exponents, stepped
-from priory.factor import Array, Factor
 from priory.model.bases import Mixture, Uniform
 from priory.model.model import Model
 from priory.privacy.measurement import Measurement
+from priory.queries.domain import Clique, Domain
+from priory.queries.factor import Array, Factor
 from priory.queries.query import Query
 from priory.queries.sensitivity import entry_range
 

@@ -8,10 +8,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from priory.domain import Domain
 from priory.errors import OptionError
 from priory.estimate.papers.multiplicative_weights import exponents, stepped
-from priory.factor import Array
 from priory.measure import measure
 from priory.mechanisms.pmw_pub.row_weights import RowWeights, cell_query, every_cell
 from priory.mechanisms.steps.public_rows import check_public_rows
@@ -25,6 +23,8 @@ from priory.privacy.curator import Curator
 from priory.privacy.journal import Transcript
 from priory.privacy.measurement import Measurement
 from priory.privacy.scores import AbsoluteError, Pick
+from priory.queries.domain import Domain
+from priory.queries.factor import Array
 from priory.queries.workload import Workload
 from priory.release import Release
 from priory.select.workloads import default_workload

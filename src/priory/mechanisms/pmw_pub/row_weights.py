@@ -6,13 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from priory.domain import Domain
 from priory.errors import DomainError, OptionError, SizeError
-from priory.factor import Array
 from priory.model.bases import PublicRows
 from priory.model.rows import Membership, Places
 from priory.model.sampling import Codes
 from priory.model.tilted import row_cells
+from priory.queries.domain import Domain
+from priory.queries.factor import Array
 from priory.queries.parts import Point
 from priory.queries.query import Query
 

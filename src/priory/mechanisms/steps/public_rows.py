@@ -3,9 +3,9 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from priory.domain import Domain
 from priory.errors import DomainError
 from priory.model.bases import Base, PublicRows, Uniform
+from priory.queries.domain import Domain
 
 # Rows for a value that no public row has: enough to carry what the other attributes look like, should it be common.
 ABSENT = 2_000

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priory.errors import SizeError
-from priory.factor import Array
 from priory.model.engine.algebra import LogSpace, Support, bound, carried_out, view
 from priory.model.engine.layout import Layout
 from priory.model.engine.plan import MEMORY_IN_BYTES, Plan
 from priory.model.engine.program import Program, program
 from priory.model.engine.runner import Runner
+from priory.queries.factor import Array
 
 # A term of a sum is lost below 1e-308; what it adds to an entry of a message is then nothing while the entry is above
 # this. Entries below it, or zero without being structurally so, send the call to log space.

@@ -11,7 +11,7 @@ from functools import lru_cache
 import numpy as np
 
 from priory.errors import SizeError
-from priory.factor import Array
+from priory.queries.factor import Array
 
 Axes = tuple[int, ...]
 LabelledTable = tuple[Axes, Array]

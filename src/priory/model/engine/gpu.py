@@ -6,12 +6,12 @@ from typing import Any, Literal
 import numpy as np
 
 from priory.errors import MissingExtra, OptionError
-from priory.factor import Array
 from priory.model.engine.algebra import bound_by
 from priory.model.engine.contract import Contraction
 from priory.model.engine.layout import Layout
 from priory.model.engine.plan import Plan
 from priory.model.engine.program import COPY, DIV, MUL, NORM, SUM, Instruction, Program, program
+from priory.queries.factor import Array
 
 Precision = Literal["float64", "float32"]
 # Entries of messages outside these bounds may have lost terms to underflow: such calls are done again on the CPU.

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from priory.domain import Clique, Domain
 from priory.errors import DomainError
-from priory.factor import Array, Factor
+from priory.queries.domain import Clique, Domain
+from priory.queries.factor import Array, Factor
 
 Values = Factor | ArrayLike
 

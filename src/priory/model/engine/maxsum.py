@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from priory.domain import Domain
 from priory.errors import SizeError
-from priory.factor import Array
 from priory.model.engine.layout import Values, potentials_of
 from priory.model.engine.plan import plan
+from priory.queries.domain import Domain
+from priory.queries.factor import Array
 
 # Tables of floats and the choices beside them: 2^27 cells take 2 GiB.
 MOST_CELLS = 2**27

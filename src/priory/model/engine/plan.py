@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
 from priory.data.table import html_facts
-from priory.domain import Clique, Domain
 from priory.errors import OptionError, SizeError
 from priory.model.engine.elimination import Bucket, Scope, best_order
 from priory.model.engine.sizing import Sizer
 from priory.model.engine.split import Split, best_split
+from priory.queries.domain import Clique, Domain
 
 MEMORY_IN_BYTES = 8 * 2**30
 

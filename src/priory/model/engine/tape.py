@@ -15,8 +15,8 @@ from importlib.util import find_spec
 import numpy as np
 from numpy.typing import NDArray
 
-from priory.factor import Array
 from priory.model.engine.program import FUSED, MATMUL, MUL, SUM, Instruction, Ints
+from priory.queries.factor import Array
 
 Kernel = Callable[[NDArray[np.int64], Array, Array], None]
 
