@@ -26,6 +26,8 @@ ID_SHARE = 0.9
 ID_NAME = re.compile(r"(.*[\W_])?(id|ids|uuid|guid|key|index|rownames?|unnamed: 0)|.*[a-z](Id|ID)", re.DOTALL)
 NEARLY = 0.99
 ZERO_HEAVY = 0.3
+# Of so few numbers, such as 0 and 1, zero is one as any other.
+FEW = 5
 # A number of this many rows is drafted from all of them; more, and each distinct value counts once.
 MOST_ROWS = 10_000_000
 CLOCK_TIME = re.compile(r"[0-2]?[0-9]:[0-5][0-9](:[0-5][0-9])?( ?[AaPp][Mm])?")
@@ -121,7 +123,8 @@ def _number(seen: Seen, found: Recognised) -> Iterator[ColumnDraft]:
     form = found.format or PLAIN
     column = replace(column, nulls=found.nulls, format=form)
     zeros = int(counts[values == 0].sum()) / counts.sum()
-    called = (f"zero-heavy: {zeros:.1%} of its numbers are 0",) if zeros >= ZERO_HEAVY else ()
+    is_heavy = zeros >= ZERO_HEAVY and len(values) > FEW
+    called = (f"zero-heavy: {zeros:.1%} of its numbers are 0",) if is_heavy else ()
     bounds = f"from {column.point_text(column.low)} to {column.point_text(column.high)}"
     decided = f"{column.kind} with {_bins(column)} {bounds}{_spelled(form)}{_odd(found)}"
     yield ColumnDraft(column, decided, _number_instead(column, form), called, found.nulls, "numbers")
