@@ -19,6 +19,7 @@ EXPERIMENTS = (
     "default_fit",
     "exact_gaussian",
     "package_tables",
+    "skewed_numbers",
 )
 
 

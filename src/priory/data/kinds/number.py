@@ -137,7 +137,9 @@ class Number(Binned):
                 high=high,
                 edges=edges,
                 spikes=() if spikes is None else options.scalars(spikes, "spikes", "a spike"),
-                step=options.values["step"].scalar("step", options.name) if "step" in options.values else None,
+                step=cast(float, options.values["step"].scalar("step", options.name))
+                if "step" in options.values
+                else None,
                 other=options.other,
                 format=NumberFormat.of(options.name, **options.scalars_of(NUMBER_FORMAT)),
                 **options.nulls(),
@@ -306,7 +308,7 @@ class Number(Binned):
         index = np.ceil(points / cast(float, self.step) - 1e-9) + 0.0
         found = self._grid_point(index)
         is_inside = (points == self.high) & (found == points) & (not self.whole and self._is_closed)
-        return index + ((found < points) | is_inside)
+        return np.asarray(index + ((found < points) | is_inside))
 
     def values_at(self, points: NDArray[Any]) -> NDArray[Any]:
         return whole(points) if self.whole else points.astype(np.float64, copy=False)
