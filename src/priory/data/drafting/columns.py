@@ -37,23 +37,14 @@ SHOWN = 30
 
 @dataclass(frozen=True)
 class ColumnDraft:
-    """A column of a draft, and what there is to say of it.
-
-    Attributes:
-        column: the column.
-        decided: what was decided, in words.
-        instead: what else could be chosen.
-        called: what kind of awkward column it is, such as "id-like", each in a few words.
-        nulls: the texts that are taken for missing.
-        said: what its texts are, in a word.
-    """
+    """A column of a draft, and what there is to say of it."""
 
     column: Column
     decided: str
-    instead: str
-    called: tuple[str, ...] = ()
-    nulls: tuple[str, ...] = ()
-    said: str = "texts"
+    instead: str  # what else could be chosen
+    called: tuple[str, ...] = ()  # what kind of awkward column it is, such as "id-like"
+    nulls: tuple[str, ...] = ()  # the texts that are taken for missing
+    said: str = "texts"  # what its texts are
 
 
 def draft_column(seen: Seen, reading: Dialect) -> ColumnDraft:

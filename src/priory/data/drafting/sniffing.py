@@ -23,8 +23,7 @@ WINDOWS = bytes(range(0x80, 0xA0))
 def sniffed(path: str | Path, *, reading: Dialect) -> Dialect:
     """What is not said in `reading` of how a public file spells its cells, found from it.
 
-    Raises:
-        DataError: it is empty, or no delimiter gives its lines the same number of cells.
+    It is refused if it is empty, or if no delimiter gives its lines the same number of cells.
     """
     if suffix_of(path) in SHEET_SUFFIXES:
         sheets = sheet_names(path)

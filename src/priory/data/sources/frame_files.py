@@ -27,17 +27,10 @@ def is_frame_file(path: str | Path) -> bool:
 def read_frame_file(
     path: str | Path, reading: Dialect = USUAL, columns: Sequence[str] | None = None
 ) -> dict[str, Cells]:
-    """The columns of a spreadsheet, a JSON or a Feather file.
+    """The columns of a spreadsheet, a JSON or a Feather file; it never raises because of a cell.
 
-    Args:
-        path: the file.
-        reading: of a spreadsheet, which sheet it is, whether its first row names the columns, and whether blanks
-            around a text are no part of it.
-        columns: the names of all columns in order, for a sheet without a row of names and for JSON, where a name that
-            a row lacks is missing there; by default those that are found.
-
-    Raises:
-        DataError: it cannot be read as a table. Never because of a cell.
+    `columns` are the names of all columns in order, for a sheet without a row of names, and for JSON, where a name that
+    a row lacks is missing there; by default they are those that are found.
     """
     with plain_file(path) as file:
         if file.is_any(ARROW_SUFFIXES):
