@@ -12,6 +12,7 @@ from priory.data.dialect import Dialect
 from priory.data.drafting import texts
 from priory.data.drafting.texts import Recognised
 from priory.data.kinds import Boolean, Category, Column, ModelledColumn, Moment, Number, Unmodelled
+from priory.data.kinds.drafting import draft_bins
 from priory.data.kinds.moment_format import MomentFormat
 from priory.data.kinds.numbers import PLAIN, NumberFormat
 from priory.data.public import misfit
@@ -108,11 +109,8 @@ def _number(seen: Seen, found: Recognised) -> Iterator[ColumnDraft]:
         yield _left_out(seen, "id", "id-like", "kind: integer with bounds and bins, if it is a quantity", found.nulls)
         return
     every = np.repeat(values, counts) if counts.sum() <= MOST_ROWS else values
-    column = Number.draft(seen.name, every, nullable=True)
-    if column is None:
-        return
     form = found.format or PLAIN
-    column = replace(column, nulls=found.nulls, format=form)
+    column = Number.of(seen.name, **vars(draft_bins(every)), nullable=True, nulls=found.nulls, format=form)
     zeros = int(counts[values == 0].sum()) / counts.sum()
     is_heavy = zeros >= ZERO_HEAVY and len(values) > FEW
     called = (f"zero-heavy: {zeros:.1%} of its numbers are 0",) if is_heavy else ()
@@ -133,11 +131,8 @@ def _number_instead(column: Number, form: NumberFormat) -> str:
 
 
 def _moment(seen: Seen, found: Recognised) -> ColumnDraft:
-    column = Moment.draft(seen.name, found.values, nullable=True)
-    if column is None:
-        return _left_out(seen, "text", "its moments cannot be modelled", "convert them before")
     form = found.format if isinstance(found.format, MomentFormat) else None
-    column = replace(column, nulls=found.nulls, format=form.spelling if form else None)
+    column = replace(Moment.draft(seen.name, found.values), nulls=found.nulls, format=form.spelling if form else None)
     twin = _other_order(seen, column)
     doubt = f'format: "{twin}", which fits as well: make sure which it is; ' if twin else ""
     spelled = f', written "{column.format}"' if column.format else ""

@@ -168,15 +168,6 @@ class Number(Binned):
         inner = [edge for edge in self.edges if edge not in cut and self.low < edge < self.high + self.whole]
         return {"bins": {"edges": [self.low, *inner, self.high + self.whole]}}
 
-    @classmethod
-    def draft(cls, name: str, values: NDArray[Any], *, nullable: bool) -> "Number | None":
-        """Spikes and bins as `drafting` chooses them."""
-        if values.dtype.kind not in "iuf":
-            return None
-        from priory.data.kinds.drafting import draft_bins
-
-        return cls.of(name, **vars(draft_bins(values)), nullable=True)
-
     def point_text(self, point: float) -> str:
         return numbers.short_text(point)
 

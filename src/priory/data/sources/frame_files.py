@@ -114,13 +114,18 @@ def _of_rows(
     if not rows or not rows[0]:
         raise DataError(f"{file.shown} is empty; its first row must name the columns")
     if reading.header:
-        header = [str(cell).strip() if reading.trim else str(cell) for cell in rows.pop(0)]
-        names = unique_names(header)
+        header = [_name(cell) for cell in rows.pop(0)]
+        names = unique_names([name.strip() for name in header] if reading.trim else header)
     else:
         names = unique_names([""] * len(rows[0])) if columns is None else list(columns)
         if len(names) != len(rows[0]):
             raise file.error(f"it has {len(rows[0])} columns; without a header, the schema must declare as many")
     return {name: Cells.objects([_cell(row[i], reading) for row in rows]) for i, name in enumerate(names)}
+
+
+def _name(cell: object) -> str:
+    """A cell of the row of names; a year is a whole number, which a sheet holds as a float."""
+    return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell)
 
 
 def _cell(cell: object, reading: Dialect) -> object:
