@@ -483,7 +483,7 @@ def test_a_schema_from_public_data_fits_them() -> None:
     check_public(schema, frame)
     check_public(schema, pl.from_pandas(frame[list(schema.domain)]))
     assert Schema.parse(schema.dump()) == schema
-    assert schema.column("age").labels[:2] == ("[0, 5)", "[5, 9)")  # type: ignore[union-attr]  # modelled
+    assert schema.column("age").places < 100  # type: ignore[union-attr]  # modelled
     assert schema.column("rooms").labels == ("1", "2", "3", "4", "null")  # type: ignore[union-attr]  # modelled
     income = schema.column("income")
     assert isinstance(income, Number)
