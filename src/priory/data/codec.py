@@ -59,7 +59,7 @@ def decode(schema: Schema, codes: Mapping[str, NDArray[np.integer[Any]]], rng: n
             chain = [column for column in schema.modelled if column.name in constraint.columns]
             chain.sort(key=lambda column: constraint.columns.index(column.name))
             _put_in_order(chain, codes, columns, rng)
-    return Table.of(columns)
+    return Table.of(columns, schema.reading)
 
 
 def decode_column(column: ModelledColumn, codes: NDArray[np.integer[Any]], rng: np.random.Generator) -> Cells:
