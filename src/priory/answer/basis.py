@@ -112,15 +112,28 @@ class Redrawing:
         draws = min(self.draws, max(10, _DRAWN_CELLS // max(1, cells)))
         return Redraws.of(self.model, self.measurements, draws=draws)
 
-    def repeats(self, queries: Sequence[Query]) -> list[Array]:
-        """Answers of each redrawn model to each query; fewer draws are asked where there are very many answers."""
+    def repeats(self, queries: Sequence[Query], answers: Sequence[Array]) -> list[Array]:
+        """Answers of each draw to each query; fewer draws are asked where there are very many answers."""
         redraws = self.redraws
         if redraws is None:
             return [np.empty((0, *query.shape)) for query in queries]
         most = max(10, _DRAWN_CELLS // max(1, sum(query.rows for query in queries)))
-        models = redraws.models[:most]
-        each = [self._asked(model).answers(queries) for model in models]
-        return [np.array([answers[i] for answers in each]) for i in range(len(queries))]
+        sources = [source_of(query, self.measurements) for query in queries]
+        others = [i for i, source in enumerate(sources) if source == "inferred"]
+        inferred = iter(self._inferred(redraws, [queries[i] for i in others], [answers[i] for i in others], most))
+        return [
+            redraws.repeats(query, answer, most) if source == "measured"
+            else next(inferred) if source == "inferred"
+            else np.empty((0, *query.shape))
+            for query, answer, source in zip(queries, answers, sources, strict=True)
+        ]
+
+    def _inferred(
+        self, redraws: Redraws, queries: Sequence[Query], answers: Sequence[Array], most: int
+    ) -> list[Array]:
+        if not queries:
+            return []
+        return redraws.inferred([self._asked(model).answers(queries) for model in redraws.models[:most]], answers)
 
     def _asked(self, model: Model) -> Model:
         """The model itself, or a copy that takes its tables with it when it goes."""
@@ -156,7 +169,7 @@ class Basis:
         check_size(term.query for term in terms)
         queries = [term.query for term in terms]
         answers = self.model.answers(queries)
-        repeats = self.redrawing.repeats(queries)
+        repeats = self.redrawing.repeats(queries, answers)
         return [self._drawn(*each) for each in zip(terms, answers, repeats, strict=True)]
 
     def intervals(self, sums: Sequence[Sequence[ScaledQuery]]) -> list[Interval]:

@@ -58,7 +58,8 @@ def ratios(cells: Sequence[Drawn], weights: Sequence[Weights], gather: Gather) -
     over = weighed(cells, [each.over for each in weights], gather)
     under = weighed(cells, [each.under for each in weights], added)
     ratio = _divided(over.estimate, under.estimate)
-    repeats = _divided(over.repeats, under.repeats)
+    moved = (over.repeats - over.estimate) - ratio * (under.repeats - under.estimate)
+    repeats = ratio + _divided(moved, under.estimate)
     variance = np.zeros(ratio.shape)
     for found, weight in zip(cells, weights, strict=True):
         hidden = found.hidden**2
