@@ -30,7 +30,9 @@ from priory.model.model import Model
 from priory.privacy.measurement import Measurement
 
 # The degrees of freedom are met within this share, in so many trials at most.
-_CLOSE, _TRIALS = 0.01, 40
+_CLOSE, _TRIALS = 0.02, 30
+# Where four times as cold a step finds no more than this share of them more, there are no more.
+_FLAT = 0.002
 # What is left of the usual temperature where an estimate was run to the end.
 _CONVERGED = 1e-3
 # Fewer degrees of freedom than this are none.
@@ -140,16 +142,33 @@ class Response:
         return np.asarray(answers[..., None] * (records / self.model.total))
 
     def _cooled(self, wanted: float) -> float:
-        """The temperature with the degrees of freedom wanted, by halves of its logarithm."""
-        usual = 1 / float(np.median(self.evidence.stddevs))
-        low, high = 1e-8 * usual, 1e8 * usual
+        """The temperature with the degrees of freedom wanted: by steps of four until they are passed, then between.
+
+        Degrees of freedom fall about in proportion to the logarithm of the temperature, so that a straight line between
+        two temperatures nearly meets them. Where colder ones find hardly any more, there are none.
+        """
+        ends: dict[bool, tuple[float, float]] = {}
+        log = self._last_log_temperature()
         for _ in range(_TRIALS):
-            middle = math.sqrt(low * high)
-            degrees = self._degrees_of_freedom(middle)
-            if abs(degrees - wanted) <= _CLOSE * wanted:
-                return middle
-            low, high = (middle, high) if degrees > wanted else (low, middle)
-        return math.sqrt(low * high)
+            degrees = self._degrees_of_freedom(math.exp(log))
+            is_above = degrees > wanted
+            is_flat = is_above in ends and abs(ends[is_above][1] - degrees) <= _FLAT * wanted and not ends.get(not is_above)
+            if abs(degrees - wanted) <= _CLOSE * wanted or is_flat:
+                break
+            ends[is_above] = log, degrees
+            if len(ends) < 2:
+                log += math.log(4) if is_above else -math.log(4)
+            else:
+                (hot, few), (cold, many) = ends[False], ends[True]
+                share = min(max((many - wanted) / (many - few), 0.1), 0.9)
+                log = cold + share * (hot - cold)
+        return math.exp(log)
+
+    def _last_log_temperature(self) -> float:
+        """Where to begin: the temperature of the last step of the estimate, or a usual one."""
+        diagnostics = self.model.diagnostics
+        steps = [t for level in diagnostics.schedule for t in level.temperatures] if diagnostics else []
+        return math.log(steps[-1] if steps else 1 / float(np.median(self.evidence.stddevs)))
 
     def _degrees_of_freedom(self, temperature: float) -> float:
         # The signs are those of the estimate itself, so that chance enters both numbers alike.

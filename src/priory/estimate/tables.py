@@ -4,8 +4,9 @@ Of each table in which every row is counted once along each attribute, `Columns`
 attribute to those of other tables. Other queries, of prefixes or strategies, move by themselves.
 """
 
+import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -21,13 +22,11 @@ from priory.queries.query import Query
 Rows = NDArray[np.intp]
 # Columns with more values are not tied: their matrices would take longer than what they tell is worth.
 _MOST_VALUES = 400
-# Systems of more values are solved as sparse ones.
-_DENSE = 2_000
 # Fewer records than this in a cell count as this many: nothing is divided by zero.
 _LEAST = 1e-3
 # How much more certain than any table it is that a column's values add up to all records.
-_CERTAIN = 1e4
-_TINY = 1e-9
+_CERTAIN = 1e3
+_TINY = 1e-6
 # Steps of conjugate gradients for a query that is no table, and what may be left over.
 _STEPS, _LEFT = 60, 1e-4
 
@@ -124,18 +123,28 @@ class _Tied:
     maps: tuple[Array, ...]
     spans: tuple[slice, ...]
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The tied columns."""
+        return tuple(self.table.query.clique[axis] for axis in self.axes)
+
+    @cached_property
+    def parts(self) -> tuple[slice, ...]:
+        """Where each of them lies among the tied sums."""
+        ends = np.cumsum([0, *(len(m) for m in self.maps)]).tolist()
+        return tuple(slice(a, b) for a, b in itertools.pairwise(ends))
+
     @cached_property
     def inverse(self) -> Array:
         """From sums to what must be added along the columns to have them."""
-        ends = np.cumsum([0, *(len(m) for m in self.maps)])
-        matrix = np.empty((ends[-1], ends[-1]))
-        for i, a in enumerate(self.axes):
-            for j, b in enumerate(self.axes):
-                sums = self.loose.sum(axis=tuple(k for k in range(self.loose.ndim) if k not in (a, b)))
-                block = np.diag(sums) if i == j else sums if a < b else sums.T
-                matrix[ends[i] : ends[i + 1], ends[j] : ends[j + 1]] = block
-        matrix[np.diag_indices(len(matrix))] *= 1 + _TINY
-        return np.linalg.inv(matrix)
+        sums = {}
+        for (i, a), (j, b) in itertools.product(enumerate(self.axes), repeat=2):
+            table = self.loose.sum(axis=tuple(k for k in range(self.loose.ndim) if k not in (a, b)))
+            sums[i, j] = table * (1 + _TINY) if i == j else table if a < b else table.T
+        if len(self.axes) == 2:
+            return _inverse_of_two(sums[0, 0], sums[0, 1], sums[1, 1])
+        blocks = [[np.diag(sums[i, j]) if i == j else sums[i, j] for j in range(len(self.axes))] for i in range(len(self.axes))]
+        return np.linalg.inv(np.block(blocks))
 
     def sums(self, table: Array) -> Array:
         """The tied sums, one after the other; the last axis is left alone."""
@@ -144,11 +153,10 @@ class _Tied:
 
     def spread(self, along: Array) -> Array:
         """Numbers along the tied axes, added up for each answer."""
-        found, start = np.zeros((*self.table.query.shape, along.shape[1])), 0
-        for axis, m in zip(self.axes, self.maps, strict=True):
-            shape = [len(m) if k == axis else 1 for k in range(found.ndim - 1)]
-            found += along[start : start + len(m)].reshape(*shape, -1)
-            start += len(m)
+        found = np.zeros((*self.table.query.shape, along.shape[1]))
+        for axis, part in zip(self.axes, self.parts, strict=True):
+            shape = [-1 if k == axis else 1 for k in range(found.ndim - 1)]
+            found += along[part].reshape(*shape, along.shape[1])
         return found
 
     def wanted(self, counts: Array) -> Array:
@@ -204,24 +212,23 @@ class Columns:
 
     def moved(self, noise: Iterable[Array], records: Array) -> Array:
         """How far the counts of all values move, where noise is added to each table and `records` to their number."""
-        blocks: list[tuple[slice, slice, Array]] = []
-        goal = np.zeros((self.size, len(records)))
+        blocks: dict[tuple[str, str], Array] = {}
+        goals = {name: np.zeros((span.stop - span.start, len(records))) for name, span in self.spans.items()}
         for tied, added in zip(self.tied, noise, strict=True):
             if tied is None:
                 continue
             asked = tied.inverse @ tied.sums(tied.kept[..., None] * added)
-            ends = np.cumsum([0, *(len(m) for m in tied.maps)])
-            for i, (m, span) in enumerate(zip(tied.maps, tied.spans, strict=True)):
-                goal[span] += m.T @ asked[ends[i] : ends[i + 1]]
-                for j, (other, across) in enumerate(zip(tied.maps, tied.spans, strict=True)):
-                    block = tied.inverse[ends[i] : ends[i + 1], ends[j] : ends[j + 1]]
-                    blocks.append((span, across, m.T @ block @ other))
-        for span in self.spans.values():
-            own = [block for a, b, block in blocks if a == span == b]
-            certain = _CERTAIN * float(np.mean(np.diag(np.sum(own, axis=0)))) if own else 1.0
-            blocks.append((span, span, np.full((span.stop - span.start,) * 2, certain)))
-            goal[span] += certain * records
-        return _solved(blocks, goal)
+            for name, m, rows in zip(tied.names, tied.maps, tied.parts, strict=True):
+                goals[name] += m.T @ asked[rows]
+                for other, across, columns in zip(tied.names, tied.maps, tied.parts, strict=True):
+                    block = m.T @ tied.inverse[rows, columns] @ across
+                    blocks[name, other] = blocks[name, other] + block if (name, other) in blocks else block
+        for name, goal in goals.items():
+            certain = _CERTAIN * float(np.mean(np.diag(blocks[name, name])))
+            blocks[name, name] = blocks[name, name] + certain
+            goals[name] = goal + certain * records
+        found = _solved(blocks, goals)
+        return np.concatenate([found[name] for name in self.spans]) if found else np.zeros((0, len(records)))
 
     def table(self, index: int, added: Array, counts: Array, grown: Array) -> Array:
         """How a table moves with the noise added to it, where the columns' counts move by `counts`.
@@ -268,6 +275,17 @@ class Columns:
         return alpha
 
 
+def _inverse_of_two(first: Array, between: Array, second: Array) -> Array:
+    """The inverse of a matrix of two diagonals and what is between them: only the smaller one is inverted."""
+    if len(first) < len(second):
+        turned, n = _inverse_of_two(second, between.T, first), len(second)
+        return np.block([[turned[n:, n:], turned[n:, :n]], [turned[:n, n:], turned[:n, :n]]])
+    shares = between / first[:, None]
+    inner = np.linalg.inv(np.diag(second) - between.T @ shares)
+    across = -shares @ inner
+    return np.block([[np.diag(1 / first) - across @ shares.T, across], [across.T, inner]])
+
+
 def _kept(table: Table, temperature: float) -> Array:
     """The share of the noise that each answer follows by itself."""
     fitted = np.maximum(table.fitted, _LEAST)
@@ -287,21 +305,29 @@ def _tied(table: Table, spans: dict[str, slice], temperature: float) -> _Tied | 
     )
 
 
-def _solved(blocks: Sequence[tuple[slice, slice, Array]], goal: Array) -> Array:
-    if not len(goal):
-        return goal
-    if len(goal) <= _DENSE:
-        matrix = np.zeros((len(goal), len(goal)))
-        for a, b, block in blocks:
-            matrix[a, b] += block
-        return np.linalg.solve(matrix, goal)
-    from scipy.sparse import coo_array
-    from scipy.sparse.linalg import splu
+def _solved(blocks: dict[tuple[str, str], Array], goals: dict[str, Array]) -> dict[str, Array]:
+    """The solution of a symmetric system of blocks: columns are eliminated one by one, those with few neighbours first.
 
-    places = [np.meshgrid(np.arange(a.start, a.stop), np.arange(b.start, b.stop), indexing="ij") for a, b, _ in blocks]
-    rows, columns = (np.concatenate([np.ravel(each[k]) for each in places]) for k in (0, 1))
-    values = np.concatenate([np.ravel(block) for _, _, block in blocks])
-    return np.asarray(splu(coo_array((values, (rows, columns)), shape=(len(goal),) * 2).tocsc()).solve(goal))
+    One large factorisation would wake the threads of the linear algebra library, which for matrices of this size cost
+    ten times what they save; and most columns share tables with a few others only.
+    """
+    near = {name: {b for a, b in blocks if a == name and b != name} for name in goals}
+    steps: list[tuple[str, Array, dict[str, Array]]] = []
+    while near:
+        name = min(near, key=lambda each: (len(near[each]), each))
+        inverse, others = np.linalg.inv(blocks[name, name]), near.pop(name)
+        for a in others:
+            near[a] = (near[a] | others) - {a, name}
+            share = blocks[a, name] @ inverse
+            goals[a] = goals[a] - share @ goals[name]
+            for b in others:
+                taken = share @ blocks[name, b]
+                blocks[a, b] = blocks[a, b] - taken if (a, b) in blocks else -taken
+        steps.append((name, inverse, {other: blocks[name, other] for other in others}))
+    found: dict[str, Array] = {}
+    for name, inverse, others in reversed(steps):
+        found[name] = inverse @ (goals[name] - sum(block @ found[other] for other, block in others.items()))
+    return found
 
 
 def _ones(table: Table) -> Array:
