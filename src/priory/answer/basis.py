@@ -1,6 +1,6 @@
 """Basis: what answers rest on, and answers with all that is known of their errors."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -15,7 +15,7 @@ from priory.answer.intervals import (
     normal_quantile,
     source_of,
 )
-from priory.answer.redraws import Redraws
+from priory.answer.redraws import Errors, Redraws, draws_of
 from priory.data.schema import Schema
 from priory.errors import SizeError
 from priory.factor import Array
@@ -57,8 +57,11 @@ class Drawn:
             max((part.source for part in parts), key=_RANK.index),
         )
 
-    def interval(self, level: float) -> Interval:
-        """The answers with intervals."""
+    def interval(self, level: float | None) -> Interval:
+        """The answers with intervals; without a level nothing is said of their errors."""
+        if level is None:
+            nothing = np.full(self.estimate.shape, np.nan)
+            return Interval(self.estimate, nothing, nothing, self.source)
         errors = self.repeats - self.estimate if len(self.repeats) else np.zeros((1, *self.estimate.shape))
         return interval_of(self.estimate, errors, self.hidden, level, self.source)
 
@@ -96,11 +99,13 @@ class Redrawing:
         model: the estimate.
         measurements: what it was estimated from.
         draws: how often the noise is drawn again.
+        errors: finds what the measurements tell of errors, where that may be known already.
     """
 
     model: Model
     measurements: Sequence[Measurement]
     draws: int = 50
+    errors: Callable[[], Errors] | None = None
 
     @cached_property
     def redraws(self) -> Redraws | None:
@@ -108,9 +113,9 @@ class Redrawing:
         diagnostics = self.model.diagnostics
         if diagnostics is None or not (diagnostics.schedule or diagnostics.stop == "converged"):
             return None
-        cells = sum(m.query.rows for m in self.measurements)
-        draws = min(self.draws, max(10, _DRAWN_CELLS // max(1, cells)))
-        return Redraws.of(self.model, self.measurements, draws=draws)
+        draws = draws_of(self.measurements, self.draws)
+        errors = None if self.errors is None else self.errors()
+        return Redraws.of(self.model, self.measurements, draws=draws, errors=errors)
 
     def repeats(self, queries: Sequence[Query], answers: Sequence[Array]) -> list[Array]:
         """Answers of each draw to each query; fewer draws are asked where there are very many answers."""
@@ -151,12 +156,12 @@ class Basis:
     Attributes:
         schema: what the codes mean.
         redrawing: the model, what it was estimated from, and its redraws.
-        level: the share of answers whose interval should hold the truth.
+        level: the share of answers whose interval should hold the truth; None for answers without intervals.
     """
 
     schema: Schema
     redrawing: Redrawing
-    level: float = 0.9
+    level: float | None = 0.9
 
     @property
     def model(self) -> Model:
@@ -165,12 +170,19 @@ class Basis:
 
     def drawn(self, terms: Sequence[ScaledQuery]) -> list[Drawn]:
         """Answers to each term."""
-        check_level(self.level)
         check_size(term.query for term in terms)
         queries = [term.query for term in terms]
+        if self.level is None:
+            return [self._alone(*each) for each in zip(terms, self.model.answers(queries), strict=True)]
+        check_level(self.level)
         answers = self.model.answers(queries)
         repeats = self.redrawing.repeats(queries, answers)
         return [self._drawn(*each) for each in zip(terms, answers, repeats, strict=True)]
+
+    def _alone(self, term: ScaledQuery, answer: Array) -> Drawn:
+        laid = term.laid(answer)
+        source = source_of(term.query, self.redrawing.measurements)
+        return Drawn(laid, np.empty((0, *laid.shape)), np.full(laid.shape, np.nan), source)
 
     def intervals(self, sums: Sequence[Sequence[ScaledQuery]]) -> list[Interval]:
         """Answers to sums of terms."""
@@ -201,7 +213,8 @@ class Basis:
         if not same:
             return np.full(answer.shape, np.nan)
         best = min(same, key=lambda m: m.variance)
-        return np.asarray((noise_margin(best, self.level) + np.abs(best.values - answer)) / normal_quantile(self.level))
+        level = self.level or 0.0
+        return np.asarray((noise_margin(best, level) + np.abs(best.values - answer)) / normal_quantile(level))
 
 
 def check_size(queries: Iterable[Query]) -> None:

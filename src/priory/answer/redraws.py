@@ -32,6 +32,8 @@ _EDGES, _FEWEST = (0.1, 0.3, 1.0, 2.0, 5.0, 20.0), 150
 _MODELS = 16
 # How far along its potentials a model goes: as far as it is straight.
 _STRIDE = 1e-4
+# Draws from which the bias is found; and how many numbers all draws together may have.
+_ERROR_DRAWS, _DRAWN_CELLS = 50, 20_000_000
 SEED = 0
 
 
@@ -50,12 +52,19 @@ class Errors:
     misfit: Misfit
 
     @classmethod
-    def of(cls, response: Response, measurements: Sequence[Measurement], draws: int) -> "Errors":
+    def of(cls, model: Model, measurements: Sequence[Measurement]) -> "Errors":
         """Work them out."""
+        response = Response.of(model, measurements)
+        draws = draws_of(measurements, _ERROR_DRAWS)
         layout = response.evidence.layout
         marginals = {clique: factor.values for clique, factor in layout.unpack(response.marginals).items()}
         misfit = Misfit.of(Neighbours(response.model, marginals), measurements)
         return cls(response.temperature, Bias.of(response, draws), misfit)
+
+
+def draws_of(measurements: Sequence[Measurement], wanted: int) -> int:
+    """How many draws to make: draws of a million cells each would take gigabytes, and then there are fewer of them."""
+    return min(wanted, max(10, _DRAWN_CELLS // max(1, sum(m.query.rows for m in measurements))))
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,9 +100,8 @@ class Redraws:
         """
         if draws < 2:
             raise OptionError("draws", f"at least 2; got {draws}")
-        response = Response.of(model, measurements, None if errors is None else errors.temperature)
-        known = Errors.of(response, measurements, draws) if errors is None else errors
-        return cls(response, tuple(measurements), draws, known)
+        known = Errors.of(model, measurements) if errors is None else errors
+        return cls(Response.of(model, measurements, known.temperature), tuple(measurements), draws, known)
 
     @cached_property
     def counts(self) -> Array:
