@@ -126,7 +126,7 @@ def test_one_step_spreads_answers_as_repeating_the_estimate_does() -> None:
         for _ in range(50)
     ]
 
-    def spread(answers: Sequence[np.ndarray]) -> np.ndarray:
+    def spread(answers: np.ndarray) -> np.ndarray:
         return np.asarray(np.std(answers, axis=0))
 
     redraws = Redraws.of(model, task.measurements, draws=50)
@@ -139,7 +139,7 @@ def test_one_step_spreads_answers_as_repeating_the_estimate_does() -> None:
     for repeat in repeats:
         # Fifty draws tell a spread within a tenth of itself; the median over 29 answers within a few hundredths.
         answers = [np.concatenate([np.ravel(each) for each in repeat(again).answers(queries)]) for again in fresh]
-        assert np.median(steps / spread(answers)) == pytest.approx(1, abs=0.15)
+        assert np.median(steps / spread(np.array(answers))) == pytest.approx(1, abs=0.15)
 
 
 def test_a_converged_estimate_has_the_noise_of_its_answers() -> None:
@@ -220,7 +220,9 @@ def test_inferred_intervals_cover_what_the_model_assumes() -> None:
     assert redraws is not None
     misfit = redraws.errors.misfit
     blind = replace(misfit, shares=np.zeros_like(misfit.shares), least=0.0)
-    release.basis(draws=20).redrawing.__dict__["redraws"] = replace(redraws, errors=replace(redraws.errors, misfit=blind))
+    release.basis(draws=20).redrawing.__dict__["redraws"] = replace(
+        redraws, errors=replace(redraws.errors, misfit=blind)
+    )
     assert held() < 0.6
 
 

@@ -127,15 +127,15 @@ class Redrawing:
         others = [i for i, source in enumerate(sources) if source == "inferred"]
         inferred = iter(self._inferred(redraws, [queries[i] for i in others], [answers[i] for i in others], most))
         return [
-            redraws.repeats(query, answer, most) if source == "measured"
-            else next(inferred) if source == "inferred"
+            redraws.repeats(query, answer, most)
+            if source == "measured"
+            else next(inferred)
+            if source == "inferred"
             else np.empty((0, *query.shape))
             for query, answer, source in zip(queries, answers, sources, strict=True)
         ]
 
-    def _inferred(
-        self, redraws: Redraws, queries: Sequence[Query], answers: Sequence[Array], most: int
-    ) -> list[Array]:
+    def _inferred(self, redraws: Redraws, queries: Sequence[Query], answers: Sequence[Array], most: int) -> list[Array]:
         if not queries:
             return []
         return redraws.inferred([self._asked(model).answers(queries) for model in redraws.models[:most]], answers)

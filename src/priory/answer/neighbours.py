@@ -85,7 +85,9 @@ class Neighbours:
         for a, b in itertools.pairwise(way):
             joint = next(_onto(self.marginals[c], c, (a, b)) for c in cliques if {a, b} <= set(c))
             alone = joint.sum(axis=1, keepdims=True)
-            found = found @ (joint if a == way[0] else np.divide(joint, alone, out=np.zeros_like(joint), where=alone > 0))
+            found = found @ (
+                joint if a == way[0] else np.divide(joint, alone, out=np.zeros_like(joint), where=alone > 0)
+            )
         return found
 
     def _fitted(self, names: Clique, cliques: Iterable[Clique]) -> Array:

@@ -18,7 +18,7 @@ from priory.answer.misfit import Misfit, size_groups
 from priory.answer.neighbours import Neighbours
 from priory.errors import OptionError
 from priory.estimate.response import Response
-from priory.estimate.tables import Table
+from priory.estimate.tables import Rows, Table
 from priory.factor import Array, Factor
 from priory.model.model import Model
 from priory.model.tilted import merged
@@ -29,7 +29,7 @@ from priory.queries.query import Query
 # two of them: with fewer the comparison is mostly noise.
 _EDGES, _FEWEST = (0.1, 0.3, 1.0, 2.0, 5.0, 20.0), 150
 # So many of the draws make models, for answers that were not measured: their noise is the smaller part of their error.
-_MODELS = 16
+_MODELS = 10
 # How far along its potentials a model goes: as far as it is straight.
 _STRIDE = 1e-4
 # Draws from which the bias is found; and how many numbers all draws together may have.
@@ -119,12 +119,10 @@ class Redraws:
 
     def _best(self, query: Query) -> tuple[int, Table]:
         """The measured table that holds the query with the least noise."""
-        holding = [
-            (i, t) for i, t in enumerate(self.response.tables) if set(query.clique) <= set(t.query.clique)
-        ]
+        holding = [(i, t) for i, t in enumerate(self.response.tables) if set(query.clique) <= set(t.query.clique)]
         return min(
             holding,
-            key=lambda each: (each[1].query != query, each[1].rows is None, float(np.sum(each[1].stddevs**2))),
+            key=lambda each: (each[1].query != query, each[1].rows is None, float(np.sum(each[1].stddevs ** 2))),
         )
 
     def _read(self, index: int, moved: Array, counts: Array, query: Query) -> Array:
@@ -158,15 +156,17 @@ class Redraws:
         cells = cells.transpose([*(left.index(name) for name in query.clique), len(left)])
         for axis, part_of in enumerate(query.parts):
             cells = part_of.apply(cells, axis)
-        return cells
+        return np.asarray(cells, dtype=np.float64)
 
-    def _within(self, name: str, rows: Array, counts: Array) -> Array:
+    def _within(self, name: str, rows: Rows, counts: Array) -> Array:
         """How the logarithms of a column's shares within each place that counts several of its values move."""
         span = self.response.columns.spans[name]
         together = np.zeros((int(rows.max()) + 1, counts.shape[1]))
         np.add.at(together, rows, counts[span])
         whole = np.bincount(rows, weights=self.response.columns.shares[span])
-        return self.response.columns.along(name, counts) - (together / np.maximum(whole, 1e-3)[:, None])[rows]
+        return np.asarray(
+            self.response.columns.along(name, counts) - (together / np.maximum(whole, 1e-3)[:, None])[rows]
+        )
 
     @cached_property
     def models(self) -> tuple[Model, ...]:
@@ -182,9 +182,7 @@ class Redraws:
 
     def inferred(self, asked: Sequence[list[Array]], answers: Sequence[Array]) -> list[Array]:
         """From answers of the moved models, those of each query in each draw."""
-        return [
-            np.array([answer + (each[i] - answer) / _STRIDE for each in asked]) for i, answer in enumerate(answers)
-        ]
+        return [np.array([answer + (each[i] - answer) / _STRIDE for each in asked]) for i, answer in enumerate(answers)]
 
     def hidden(self, query: Query, answer: Array, source: Source) -> Array:
         """The standard deviation of what redrawing does not show."""

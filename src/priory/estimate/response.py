@@ -7,8 +7,8 @@ Near a model whose answers to a measured table are F, an estimate at temperature
 for noise z, where all tables that have a column agree on how many records have each of its values. That is the step of
 the estimate itself but for what tables tell of each other beyond their columns. It has a closed form: for each table a
 small matrix between the values of its columns, and one system for the counts of all values of all columns. λ is chosen
-such that the trace of the map, the degrees of freedom, is the one of the estimate: as many directions follow the answers
-as did when they were first fitted. Nothing else need be known of how the model was found, and no model is fitted.
+such that the trace of the map, the degrees of freedom, is that of the estimate: as many directions follow the answers as
+did when they were first fitted. Nothing else need be known of how the model was found, and no model is fitted.
 """
 
 import math
@@ -25,7 +25,7 @@ from priory.estimate.evidence import Evidence
 from priory.estimate.setting import signs_of
 from priory.estimate.tables import Columns, Table, tables_of
 from priory.estimate.total import TotalEstimate, total_of
-from priory.factor import Array, Factor
+from priory.factor import Array
 from priory.model.model import Model
 from priory.privacy.measurement import Measurement
 
@@ -152,7 +152,9 @@ class Response:
         for _ in range(_TRIALS):
             degrees = self._degrees_of_freedom(math.exp(log))
             is_above = degrees > wanted
-            is_flat = is_above in ends and abs(ends[is_above][1] - degrees) <= _FLAT * wanted and not ends.get(not is_above)
+            is_flat = (
+                is_above in ends and abs(ends[is_above][1] - degrees) <= _FLAT * wanted and not ends.get(not is_above)
+            )
             if abs(degrees - wanted) <= _CLOSE * wanted or is_flat:
                 break
             ends[is_above] = log, degrees
@@ -199,7 +201,7 @@ class Response:
         Each column says how its values move, and each of the largest tables what it says beyond its columns: on a tree
         of tables that is exactly how the model moves.
         """
-        found = {(name,): self.columns.along(name, counts) for name in self.columns.spans}
+        found: dict[Clique, Array] = {(name,): self.columns.along(name, counts) for name in self.columns.spans}
         for index, table in enumerate(self.tables):
             clique = table.query.clique
             is_inside = any(set(clique) < set(other.query.clique) for other in self.tables)

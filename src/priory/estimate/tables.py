@@ -68,7 +68,9 @@ def tables_of(evidence: Evidence, marginals: Array) -> tuple[Table, ...]:
     numbers: dict[Query, list[int]] = {}
     for number, query in enumerate(evidence.queries):
         numbers.setdefault(query, []).append(number)
-    places = dict(zip(evidence.layout.cliques, zip(evidence.layout.offsets, evidence.layout.shapes, strict=False), strict=True))
+    places = dict(
+        zip(evidence.layout.cliques, zip(evidence.layout.offsets, evidence.layout.shapes, strict=False), strict=True)
+    )
     tables = []
     for query, same in numbers.items():
         precisions = [evidence.stddevs[evidence.spans[n]].reshape(query.shape) ** -2.0 for n in same]
@@ -143,7 +145,10 @@ class _Tied:
             sums[i, j] = table * (1 + _TINY) if i == j else table if a < b else table.T
         if len(self.axes) == 2:
             return _inverse_of_two(sums[0, 0], sums[0, 1], sums[1, 1])
-        blocks = [[np.diag(sums[i, j]) if i == j else sums[i, j] for j in range(len(self.axes))] for i in range(len(self.axes))]
+        blocks = [
+            [np.diag(sums[i, j]) if i == j else sums[i, j] for j in range(len(self.axes))]
+            for i in range(len(self.axes))
+        ]
         return np.linalg.inv(np.block(blocks))
 
     def sums(self, table: Array) -> Array:
@@ -315,7 +320,8 @@ def _solved(blocks: dict[tuple[str, str], Array], goals: dict[str, Array]) -> di
     steps: list[tuple[str, Array, dict[str, Array]]] = []
     while near:
         name = min(near, key=lambda each: (len(near[each]), each))
-        inverse, others = np.linalg.inv(blocks[name, name]), near.pop(name)
+        inverse: Array = np.asarray(np.linalg.inv(blocks[name, name]), dtype=np.float64)
+        others = near.pop(name)
         for a in others:
             near[a] = (near[a] | others) - {a, name}
             share = blocks[a, name] @ inverse
@@ -325,8 +331,8 @@ def _solved(blocks: dict[tuple[str, str], Array], goals: dict[str, Array]) -> di
                 blocks[a, b] = blocks[a, b] - taken if (a, b) in blocks else -taken
         steps.append((name, inverse, {other: blocks[name, other] for other in others}))
     found: dict[str, Array] = {}
-    for name, inverse, others in reversed(steps):
-        found[name] = inverse @ (goals[name] - sum(block @ found[other] for other, block in others.items()))
+    for name, inverse, given in reversed(steps):
+        found[name] = inverse @ (goals[name] - sum(block @ found[other] for other, block in given.items()))
     return found
 
 

@@ -219,7 +219,7 @@ class Release:
 
     @cached_property
     def errors(self) -> Errors:
-        """What the measurements tell of the errors of answers: found once, and kept for whoever opens the file again."""
+        """What the measurements tell of the errors of answers: found once, and kept for the next one to ask."""
         known = kept.read(self.digest)
         found = Errors.of(self.model, self.evidence) if known is None else known
         if known is None:
