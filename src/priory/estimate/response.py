@@ -7,7 +7,7 @@ Near a model whose answers to a measured table are F, an estimate at temperature
 for noise z, where all tables that have a column agree on how many records have each of its values. That is the step of
 the estimate itself but for what tables tell of each other beyond their columns. It has a closed form: for each table a
 small matrix between the values of its columns, and one system for the counts of all values of all columns. λ is chosen
-such that the trace of the map, the degrees of freedom, is that of the estimate: as many directions follow the answers as
+such that the trace of the map, the degrees of freedom, is the one of the estimate: as many directions follow answers as
 did when they were first fitted. Nothing else need be known of how the model was found, and no model is fitted.
 """
 
