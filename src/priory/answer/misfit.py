@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from priory.answer.neighbours import Neighbours
-from priory.factor import Array
 from priory.privacy.measurement import Measurement
+from priory.queries.factor import Array
 
 # Of many measured marginals so many are left out, spread evenly over them.
 _MOST = 24

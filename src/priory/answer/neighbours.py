@@ -14,10 +14,10 @@ from functools import cached_property
 
 import numpy as np
 
-from priory.domain import Clique
-from priory.factor import Array
 from priory.model.bases import Product, Uniform
 from priory.model.model import Model
+from priory.queries.domain import Clique
+from priory.queries.factor import Array
 
 # Cells of the small table, and how many attributes beyond those on the way from one to another it may have.
 _CELLS, _MORE = 1 << 14, 4

@@ -19,10 +19,10 @@ from priory.answer.neighbours import Neighbours
 from priory.errors import OptionError
 from priory.estimate.response import Response
 from priory.estimate.tables import Rows, Table
-from priory.factor import Array, Factor
 from priory.model.model import Model
 from priory.model.tilted import merged
 from priory.privacy.measurement import Measurement
+from priory.queries.factor import Array, Factor
 from priory.queries.query import Query
 
 # Sizes, in standard deviations, between which the bias of measured answers is compared, and the fewest answers between

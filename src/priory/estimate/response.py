@@ -18,16 +18,16 @@ from functools import cached_property
 
 import numpy as np
 
-from priory.domain import Clique
 from priory.errors import OptionError
 from priory.estimate.estimator import estimate
 from priory.estimate.evidence import Evidence
 from priory.estimate.setting import signs_of
 from priory.estimate.tables import Columns, Table, tables_of
 from priory.estimate.total import TotalEstimate, total_of
-from priory.factor import Array
 from priory.model.model import Model
 from priory.privacy.measurement import Measurement
+from priory.queries.domain import Clique
+from priory.queries.factor import Array
 
 # The degrees of freedom are met within this share, in so many trials at most.
 _CLOSE, _TRIALS = 0.02, 30

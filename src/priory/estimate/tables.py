@@ -13,9 +13,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from priory.domain import Domain
 from priory.estimate.evidence import Evidence
-from priory.factor import Array
+from priory.queries.domain import Domain
+from priory.queries.factor import Array
 from priory.queries.parts import Identity, Part
 from priory.queries.query import Query
 

@@ -49,11 +49,7 @@ class OperatingSystem:
 
 @dataclass(frozen=True)
 class OpenDP:
-    """OpenDP's samplers, for who must have a vetted library draw; they have no rounded Gaussian noise.
-
-    Raises:
-        MissingExtra: OpenDP is not installed.
-    """
+    """OpenDP's samplers, for who must have a vetted library draw; they have no rounded Gaussian noise."""
 
     name = "opendp"
     kinds = KINDS - {RoundedGaussian.kind}
@@ -102,12 +98,7 @@ SOURCES: dict[str, Callable[[], Randomness]] = {source.name: source for source i
 
 
 def source_of(randomness: Randomness | str | None) -> Randomness:
-    """The source of randomness that an option means; by default the operating system's.
-
-    Raises:
-        OptionError: there is no source of that name.
-        MissingExtra: it is not installed.
-    """
+    """The source of randomness that an option means; by default the operating system's."""
     if randomness is None:
         return OperatingSystem()
     if not isinstance(randomness, str):
@@ -124,35 +115,33 @@ def is_private(randomness: Randomness) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """What a replay saw: one request and the true values behind it.
+    """What a replay saw: one request and the true values behind it."""
 
-    Attributes:
-        request: the noise or the choice, with its scale.
-        truth: the true answers or scores. Private: this is for tests on made-up tables.
-        result: what was returned for it.
-    """
+    request: Noise | Choice  # the noise or the choice, with its scale
+    truth: Integers  # the true answers or scores. Private: this is for tests on made-up tables
+    result: Integers | int  # what was returned for it
 
-    request: Noise | Choice
-    truth: Integers
-    result: Integers | int
+
+class TranscriptEnd(Exception):
+    """The transcript of a replay that ends with it was returned, but for its last answer."""
 
 
 class Replay:
     """For tests: returns a given transcript, or noise from a seed, and keeps everything it was asked.
 
     Every release made with it is stamped NOT PRIVATE.
-
-    Attributes:
-        asked: the requests so far, with the true values.
     """
 
     name = "replay"
     kinds = KINDS
 
-    def __init__(self, transcript: Iterable[Integers | int] = (), *, seed: int | None = None) -> None:
-        self.asked: list[Asked] = []
+    def __init__(
+        self, transcript: Iterable[Integers | int] = (), *, seed: int | None = None, ends: bool = False
+    ) -> None:
+        self.asked: list[Asked] = []  # the requests so far, with the true values
         self._transcript = list(transcript)
         self._rng = None if seed is None else np.random.default_rng(seed)
+        self._ends = ends
 
     @property
     def transcript(self) -> list[Integers | int]:
@@ -160,36 +149,31 @@ class Replay:
         return [asked.result for asked in self.asked]
 
     def noisy(self, values: Integers, noise: Noise) -> Integers:
-        forced = self._forced()
-        if isinstance(forced, np.ndarray) and forced.shape == values.shape:
-            result = forced
-        elif forced is not None:
-            raise AssertionError("the transcript has another kind of answer here: the run took another path")
-        elif self._rng is None:
-            result = noise.add(values)
-        else:
+        def drawn() -> Integers:
+            if self._rng is None:
+                return noise.add(values)
             steps = self._rng.normal(0, noise.stddev / float(noise.step), values.shape)
-            result = noise.on_lattice(values) + np.rint(steps).astype(np.int64)
-        self.asked.append(Asked(noise, values.copy(), result))
-        return result
+            return noise.on_lattice(values) + np.rint(steps).astype(np.int64)
+
+        return np.asarray(self._returned(noise, values, values.shape, drawn))
 
     def picks(self, scores: Integers, choice: Choice, draws: int) -> list[int]:
-        return [self._pick(scores, choice) for _ in range(draws)]
+        def drawn() -> int:
+            if self._rng is None or choice.scale == 0:
+                return choice.pick(scores)
+            return int((scores / float(choice.scale) + self._rng.gumbel(size=scores.shape)).argmax())
 
-    def _pick(self, scores: Integers, choice: Choice) -> int:
-        forced = self._forced()
-        if isinstance(forced, int):
-            result = forced
-        elif forced is not None:
-            raise AssertionError("the transcript has another kind of answer here: the run took another path")
-        elif self._rng is None:
-            result = choice.pick(scores)
-        else:
-            noise = self._rng.gumbel(size=scores.shape)
-            result = int((scores / float(choice.scale) + noise).argmax()) if choice.scale else int(scores.argmax())
-        self.asked.append(Asked(choice, scores.copy(), result))
-        return result
+        return [int(self._returned(choice, scores, (), drawn)) for _ in range(draws)]
 
-    def _forced(self) -> Integers | int | None:
+    def _returned(
+        self, request: Noise | Choice, truth: Integers, shape: tuple[int, ...], drawn: Callable[[], Integers | int]
+    ) -> Integers | int:
+        """The next answer of the transcript, which must have this shape, or one that is drawn."""
         place = len(self.asked)
-        return self._transcript[place] if place < len(self._transcript) else None
+        result = self._transcript[place] if place < len(self._transcript) else drawn()
+        if np.shape(result) != shape:
+            raise AssertionError("the transcript has another kind of answer here: the run took another path")
+        self.asked.append(Asked(request, truth.copy(), result))
+        if self._ends and len(self.asked) == len(self._transcript):
+            raise TranscriptEnd
+        return result

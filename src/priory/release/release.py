@@ -14,16 +14,17 @@ from priory.answer.redraws import Errors
 from priory.answer.where import Given
 from priory.data.schema import Schema
 from priory.data.table import Table, html_facts
-from priory.domain import Domain
 from priory.errors import PrioryError, ReleaseError
 from priory.estimate.measured import evidence
 from priory.model.model import Model
 from priory.model.sampling import checked_count
+from priory.privacy import encoding
 from priory.privacy.measurement import Measurement
 from priory.privacy.statement import Statement
+from priory.queries.domain import Domain
 from priory.queries.query import Query
 from priory.queries.workload import Workload
-from priory.release import archive, encoding, kept, rows
+from priory.release import archive, kept, rows
 from priory.release.estimated import constrained, estimated, uniform
 from priory.release.parts import PARTS, PublicCheck, Round
 from priory.release.rows import Seed
