@@ -22,6 +22,7 @@ from priory.estimate.tables import Rows, Table
 from priory.model.model import Model
 from priory.model.tilted import merged
 from priory.privacy.measurement import Measurement
+from priory.queries.domain import Clique
 from priory.queries.factor import Array, Factor
 from priory.queries.query import Query
 
@@ -29,7 +30,7 @@ from priory.queries.query import Query
 # two of them: with fewer the comparison is mostly noise.
 _EDGES, _FEWEST = (0.1, 0.3, 1.0, 2.0, 5.0, 20.0), 150
 # So many of the draws make models, for answers that were not measured: their noise is the smaller part of their error.
-_MODELS = 10
+MODELS = 10
 # How far along its potentials a model goes: as far as it is straight.
 _STRIDE = 1e-4
 # Draws from which the bias is found; and how many numbers all draws together may have.
@@ -169,14 +170,19 @@ class Redraws:
         )
 
     @cached_property
+    def said(self) -> dict[Clique, Array]:
+        """The directions in which the first draws move the model's potentials."""
+        return self.response.said(self.counts[:, : min(self.draws, MODELS)], SEED)
+
+    @cached_property
     def models(self) -> tuple[Model, ...]:
         """The model moved a little way in the direction of each of the first draws."""
-        model, count = self.response.model, min(self.draws, _MODELS)
+        model = self.response.model
+        count = min(self.draws, MODELS)
         records = self.response.records(count, SEED)
-        said = self.response.said(self.counts[:, :count], SEED)
         moved = []
         for k in range(count):
-            tables = {c: Factor(model.domain.project(c), _STRIDE * table[..., k]) for c, table in said.items()}
+            tables = {c: Factor(model.domain.project(c), _STRIDE * table[..., k]) for c, table in self.said.items()}
             moved.append(Model(model.base, merged(model.potentials, tables), model.total + _STRIDE * records[k]))
         return tuple(moved)
 

@@ -91,11 +91,12 @@ class Response:
     def noise(self, number: int, draws: int, seed: int) -> Array:
         """Fresh noise for a measurement, of its kind and scale; the draws are the last axis."""
         span, query = self.evidence.spans[number], self.evidence.queries[number]
-        rng, stddevs = np.random.default_rng([seed, number]), self.evidence.stddevs[span][:, None]
-        size = (span.stop - span.start, draws)
+        rng, stddevs = np.random.default_rng([seed, number]), self.evidence.stddevs[span]
+        # One draw after the other, so that the first ones are the same however many there are.
+        size = (draws, span.stop - span.start)
         is_laplace = self.evidence.kinds[number] == "laplace"
         drawn = rng.laplace(0, stddevs / 2**0.5, size) if is_laplace else stddevs * rng.standard_normal(size)
-        return drawn.reshape(*query.shape, draws)
+        return np.ascontiguousarray(drawn.T).reshape(*query.shape, draws)
 
     def added(self, table: Table, draws: int, seed: int) -> Array:
         """What all fresh noise of a table's measurements adds to it."""
