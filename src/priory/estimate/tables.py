@@ -21,7 +21,7 @@ from priory.queries.query import Query
 
 Rows = NDArray[np.intp]
 # Columns with more values are not tied: their matrices would take longer than what they tell is worth.
-_MOST_VALUES = 400
+_MOST_VALUES = 200
 # Fewer records than this in a cell count as this many: nothing is divided by zero.
 _LEAST = 1e-3
 # How much more certain than any table it is that a column's values add up to all records.
