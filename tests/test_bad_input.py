@@ -215,7 +215,9 @@ def test_every_verb_can_speak_json() -> None:
 def test_every_verb_is_tried_with_bad_input() -> None:
     from priory.cli.frame import app_of
 
-    verbs = {command.name for command in app_of().registered_commands} | {group.name for group in app_of().registered_groups}
+    verbs = {command.name for command in app_of().registered_commands} | {
+        group.name for group in app_of().registered_groups
+    }
     # These take no input.
     assert verbs - {arguments[0] for arguments, _, _ in BAD} <= {"demo", "audit", "report"}
 
