@@ -65,6 +65,7 @@ def rows_of(text: str) -> list[dict[str, str]]:
         (["sex", "--share", "hours-per-week"], lambda r: r.share("hours-per-week", given="sex")),
         (["--cdf", "hours-per-week"], lambda r: r.cdf("hours-per-week")),
         (["sex", "--level", "0.5"], lambda r: r.marginal("sex", level=0.5)),
+        (["sex", "--no-intervals"], lambda r: r.marginal("sex", level=None)),
     ],
 )
 def test_a_pipe_gets_the_answers_of_python_as_csv_and_json(

@@ -68,7 +68,7 @@ def by_brute_force(response: Response, draws: int) -> list[np.ndarray]:
     zeros = np.zeros((len(rows), len(rows)))
     system = np.block([[quadratic, constraints.T], [constraints, zeros]])
     found = np.linalg.lstsq(system, np.vstack([linear, np.array(rights)]), rcond=None)[0]
-    return [found[a:b] for a, b in zip(ends, ends[1:], strict=False)]
+    return [found[a:b] for a, b in itertools.pairwise(ends)]
 
 
 @settings(max_examples=25)

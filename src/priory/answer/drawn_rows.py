@@ -46,13 +46,9 @@ class DrawnRows:
 
     def _along(self, said: Mapping[Clique, Array]) -> Array:
         if not self._kept:
-            domain = self.model.domain
-            along = 0.0
-            for clique, table in said.items():
-                flat = table.reshape(-1, table.shape[-1])
-                along = along + flat.T[:, row_cells(self.codes, domain, clique)]
-            array = np.asarray(along)
-            self._kept.append(array - array.mean(axis=1, keepdims=True))
+            cells = ((row_cells(self.codes, self.model.domain, c), table) for c, table in said.items())
+            along = np.asarray(sum(table.reshape(-1, table.shape[-1]).T[:, where] for where, table in cells))
+            self._kept.append(along - along.mean(axis=1, keepdims=True))
         return self._kept[0]
 
     @cached_property
