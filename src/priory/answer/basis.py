@@ -34,19 +34,12 @@ _KEPT_BYTES = 2**29
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """Answers with what is known of their errors.
+    """Answers with what is known of their errors."""
 
-    Attributes:
-        estimate: the model's answers.
-        repeats: the same from redrawn noise, one more axis in front; no entries where it cannot be redrawn.
-        hidden: the standard deviation of what redrawing does not show; NaN where nothing is known.
-        source: where the answers come from.
-    """
-
-    estimate: Array
-    repeats: Array
-    hidden: Array
-    source: Source
+    estimate: Array  # the model's answers
+    repeats: Array  # the same from redrawn noise, one more axis in front; no entries where it cannot be redrawn
+    hidden: Array  # the standard deviation of what redrawing does not show; NaN where nothing is known
+    source: Source  # where the answers come from
 
     @classmethod
     def summed(cls, parts: Sequence["Drawn"]) -> "Drawn":
@@ -75,17 +68,12 @@ def aligned(parts: Sequence[Drawn]) -> list[Array]:
 
 @dataclass(frozen=True, eq=False)
 class ScaledQuery:
-    """A product query whose answers are multiplied and laid out anew, so that those of several can be added up.
+    """A product query whose answers are multiplied and laid out anew, so that those of several can be added up."""
 
-    Attributes:
-        query: the query.
-        scale: what its answers are multiplied by.
-        first: the attributes whose axes come first, in this order; all others become one axis after them. None leaves
-            the answers as they are.
-    """
-
-    query: Query
-    scale: Array | float = 1.0
+    query: Query  # the query
+    scale: Array | float = 1.0  # what its answers are multiplied by
+    # the attributes whose axes come first, in this order; all others become one axis after them. None leaves the
+    # answers as they are
     first: tuple[str, ...] | None = None
 
     def laid(self, answers: Array) -> Array:
@@ -100,18 +88,12 @@ class ScaledQuery:
 
 @dataclass(frozen=True, eq=False)
 class Redrawing:
-    """The redraws of a model, made when the first answer needs them and kept for the others.
+    """The redraws of a model, made when the first answer needs them and kept for the others."""
 
-    Attributes:
-        model: the estimate.
-        measurements: what it was estimated from.
-        draws: how often the noise is drawn again.
-        errors: finds what the measurements tell of errors, where that may be known already.
-    """
-
-    model: Model
-    measurements: Sequence[Measurement]
-    draws: int = 50
+    model: Model  # the estimate
+    measurements: Sequence[Measurement]  # what it was estimated from
+    draws: int = 50  # how often the noise is drawn again
+    # finds what the measurements tell of errors, where that may be known already
     errors: Callable[[], Errors] | None = None
 
     @cached_property
@@ -166,16 +148,11 @@ class Redrawing:
 
 @dataclass(frozen=True, eq=False)
 class Basis:
-    """What answers rest on.
+    """What answers rest on."""
 
-    Attributes:
-        schema: what the codes mean.
-        redrawing: the model, what it was estimated from, and its redraws.
-        level: the share of answers whose interval should hold the truth; None for answers without intervals.
-    """
-
-    schema: Schema
-    redrawing: Redrawing
+    schema: Schema  # what the codes mean
+    redrawing: Redrawing  # the model, what it was estimated from, and its redraws
+    # the share of answers whose interval should hold the truth; None for answers without intervals
     level: float | None = 0.9
 
     @property

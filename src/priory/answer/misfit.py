@@ -39,12 +39,7 @@ class Misfit:
 
     @classmethod
     def of(cls, neighbours: Neighbours, measurements: Sequence[Measurement]) -> "Misfit":
-        """Leave measured marginals out and see how they are predicted.
-
-        Args:
-            neighbours: the model's marginals on the measured cliques.
-            measurements: what it was estimated from.
-        """
+        """Leave measured marginals out and see how they are predicted."""
         sizes, excess = [], []
         for out in _left_out(measurements):
             predicted = out.query(neighbours.predicted(out.query.clique))

@@ -27,15 +27,10 @@ _ROUNDS, _MISPLACED = 25, 1e-4
 
 @dataclass(frozen=True, eq=False)
 class Neighbours:
-    """The measured cliques of a model.
+    """The measured cliques of a model."""
 
-    Attributes:
-        model: the model.
-        marginals: its marginals on them, in records.
-    """
-
-    model: Model
-    marginals: Mapping[Clique, Array]
+    model: Model  # the model
+    marginals: Mapping[Clique, Array]  # its marginals on them, in records
 
     def predicted(self, out: Clique) -> Array:
         """The marginal of `out` from cliques that do not contain it, in records."""

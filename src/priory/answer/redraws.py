@@ -40,17 +40,11 @@ SEED = 0
 
 @dataclass(frozen=True, eq=False)
 class Errors:
-    """What a release's measurements tell of the errors of its answers; the same whatever is asked.
+    """What a release's measurements tell of the errors of its answers; the same whatever is asked."""
 
-    Attributes:
-        temperature: at which the model responds to its answers.
-        bias: what redrawing does not show of measured answers.
-        misfit: how far the model is from answers that it was not fitted to.
-    """
-
-    temperature: float
-    bias: "Bias"
-    misfit: Misfit
+    temperature: float  # at which the model responds to its answers
+    bias: "Bias"  # what redrawing does not show of measured answers
+    misfit: Misfit  # how far the model is from answers that it was not fitted to
 
     @classmethod
     def of(cls, model: Model, measurements: Sequence[Measurement]) -> "Errors":
@@ -70,35 +64,18 @@ def draws_of(measurements: Sequence[Measurement], wanted: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Redraws:
-    """The noise of all measurements drawn again and again.
+    """The noise of all measurements drawn again and again."""
 
-    Attributes:
-        response: how answers respond to noise.
-        measurements: what the model was estimated from.
-        draws: how often the noise is drawn.
-        errors: what redrawing does not show.
-    """
-
-    response: Response
-    measurements: tuple[Measurement, ...]
-    draws: int
-    errors: Errors
+    response: Response  # how answers respond to noise
+    measurements: tuple[Measurement, ...]  # what the model was estimated from
+    draws: int  # how often the noise is drawn
+    errors: Errors  # what redrawing does not show
 
     @classmethod
     def of(
         cls, model: Model, measurements: Sequence[Measurement], *, draws: int = 50, errors: Errors | None = None
     ) -> "Redraws":
-        """Draw the noise again `draws` times.
-
-        Args:
-            model: an estimate.
-            measurements: what it was estimated from.
-            draws: how often the noise is drawn again.
-            errors: what is known of its errors already.
-
-        Raises:
-            OptionError: there are fewer than 2 draws.
-        """
+        """Draw the noise again; fewer than 2 draws are an `OptionError`."""
         if draws < 2:
             raise OptionError("draws", f"at least 2; got {draws}")
         known = Errors.of(model, measurements) if errors is None else errors
@@ -209,14 +186,10 @@ class Bias:
     An answer F_j with leverage h_j = ∂F_j/∂y_j has a mean squared error, in units of its noise, that Stein's formula
     ((y_j − F_j)/σ)² − 1 + 2h_j estimates without bias; redrawing shows only its variance. The two are compared over
     answers of like size, as a single one says next to nothing.
-
-    Attributes:
-        edges: the sizes, in standard deviations, between the groups.
-        values: for each group √(error − variance), in standard deviations, rather too large than too small.
     """
 
-    edges: Array
-    values: Array
+    edges: Array  # the sizes, in standard deviations, between the groups
+    values: Array  # for each group √(error − variance), in standard deviations, rather too large than too small
 
     @classmethod
     def of(cls, response: Response, draws: int) -> "Bias":

@@ -41,23 +41,14 @@ _NONE = 0.5
 
 @dataclass(frozen=True, eq=False)
 class Response:
-    """A model that is ready to be moved.
+    """A model that is ready to be moved."""
 
-    Attributes:
-        model: the model.
-        evidence: its measurements, with the model's own answers in place of the noisy ones.
-        measured: the noisy ones.
-        total: how the total follows from the answers.
-        marginals: the model's marginals on the measured cliques, in records.
-        temperature: λ; ∞ where nothing moves the model.
-    """
-
-    model: Model
-    evidence: Evidence
-    measured: Array
-    total: TotalEstimate
-    marginals: Array
-    temperature: float = math.inf
+    model: Model  # the model
+    evidence: Evidence  # its measurements, with the model's own answers in place of the noisy ones
+    measured: Array  # the noisy ones
+    total: TotalEstimate  # how the total follows from the answers
+    marginals: Array  # the model's marginals on the measured cliques, in records
+    temperature: float = math.inf  # λ; ∞ where nothing moves the model
 
     @classmethod
     def of(cls, model: Model, measurements: Sequence[Measurement], temperature: float | None = None) -> "Response":

@@ -33,24 +33,15 @@ _STEPS, _LEFT = 60, 1e-4
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A measured query; all measurements of it count as one, weighted by their precision.
+    """A measured query; all measurements of it count as one, weighted by their precision."""
 
-    Attributes:
-        query: the query.
-        numbers: the measurements of it.
-        shares: the weight of each in their average.
-        stddevs: the standard deviation of the noise of the average.
-        fitted: the model's answers.
-        marginal: the model's marginal on the query's clique.
-        rows: for each attribute, the answer's place that each value is counted in; None where that is not one place.
-    """
-
-    query: Query
-    numbers: tuple[int, ...]
-    shares: tuple[Array, ...]
-    stddevs: Array
-    fitted: Array
-    marginal: Array
+    query: Query  # the query
+    numbers: tuple[int, ...]  # the measurements of it
+    shares: tuple[Array, ...]  # the weight of each in their average
+    stddevs: Array  # the standard deviation of the noise of the average
+    fitted: Array  # the model's answers
+    marginal: Array  # the model's marginal on the query's clique
+    # for each attribute, the answer's place that each value is counted in; None where that is not one place
     rows: tuple[Rows, ...] | None
 
     def lifted(self, table: Array) -> Array:
@@ -107,23 +98,14 @@ def _places(part: Part, size: int) -> Rows | None:
 
 @dataclass(frozen=True, eq=False)
 class _Tied:
-    """A table at a temperature, with what its columns must agree with.
+    """A table at a temperature, with what its columns must agree with."""
 
-    Attributes:
-        table: the table.
-        axes: those whose sums are tied.
-        kept: the share w of the noise that each answer follows, by itself.
-        loose: wσ², how far each answer moves for what its columns ask of it.
-        maps: for each tied axis, which values of the column each of its places counts.
-        spans: for each tied axis, where the column's values lie.
-    """
-
-    table: Table
-    axes: tuple[int, ...]
-    kept: Array
-    loose: Array
-    maps: tuple[Array, ...]
-    spans: tuple[slice, ...]
+    table: Table  # the table
+    axes: tuple[int, ...]  # those whose sums are tied
+    kept: Array  # the share w of the noise that each answer follows, by itself
+    loose: Array  # wσ², how far each answer moves for what its columns ask of it
+    maps: tuple[Array, ...]  # for each tied axis, which values of the column each of its places counts
+    spans: tuple[slice, ...]  # for each tied axis, where the column's values lie
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -177,21 +159,13 @@ class _Tied:
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """The columns of tables at a temperature, and what the tables ask of them.
+    """The columns of tables at a temperature, and what the tables ask of them."""
 
-    Attributes:
-        tables: the tables.
-        spans: where the values of each tied column lie among all.
-        tied: each table with its tied columns; None for queries that move by themselves.
-        shares: for each tied value, how many records the model says have it.
-        temperature: λ.
-    """
-
-    tables: tuple[Table, ...]
-    spans: dict[str, slice]
-    tied: tuple[_Tied | None, ...]
-    shares: Array
-    temperature: float
+    tables: tuple[Table, ...]  # the tables
+    spans: dict[str, slice]  # where the values of each tied column lie among all
+    tied: tuple[_Tied | None, ...]  # each table with its tied columns; None for queries that move by themselves
+    shares: Array  # for each tied value, how many records the model says have it
+    temperature: float  # λ
 
     @classmethod
     def of(cls, tables: tuple[Table, ...], domain: Domain, temperature: float) -> "Columns":
@@ -209,11 +183,6 @@ class Columns:
                     others = tuple(k for k in range(table.marginal.ndim) if k != axis)
                     shares[spans[name]] = table.marginal.sum(axis=others)
         return cls(tables, spans, tied, shares, temperature)
-
-    @property
-    def size(self) -> int:
-        """How many values all tied columns have."""
-        return len(self.shares)
 
     def moved(self, noise: Iterable[Array], records: Array) -> Array:
         """How far the counts of all values move, where noise is added to each table and `records` to their number."""
