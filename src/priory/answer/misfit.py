@@ -93,7 +93,7 @@ def _left_out(measurements: Sequence[Measurement]) -> list[Measurement]:
 
 def _upper(tops: Array, spreads: Array, weights: Array) -> Array:
     """The root of tops/weights with one standard error of the sum added, as noise may hide that much."""
-    return np.sqrt(np.maximum(tops + np.sqrt(spreads), 0.0) / np.maximum(weights, 1e-12))
+    return np.sqrt((np.maximum(tops, 0.0) + np.sqrt(spreads)) / np.maximum(weights, 1e-12))
 
 
 def _falling(tops: Array, spreads: Array, weights: Array) -> Array:
