@@ -23,6 +23,7 @@ MOST_RANKED = 14
 SOURCES = {
     "measured": "measured",
     "inferred": "inferred from what was measured",
+    "drawn": "counted on rows drawn from the model",
     "prior": "not measured: as it was known before",
 }
 STAMP = "NOT PRIVATE: made with test randomness; do not publish"
