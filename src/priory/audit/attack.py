@@ -34,7 +34,7 @@ from priory.privacy.choice import Choice
 from priory.privacy.curator import Curator
 from priory.privacy.ledger import Ledger
 from priory.privacy.noise import Integers, Noise
-from priory.privacy.randomness import KINDS, Asked, Replay
+from priory.privacy.randomness import KINDS, Asked, Randomness, Replay
 from priory.queries.sensitivity import Relation
 
 # Events of about this probability may be missed by an (ε, δ) promise; the attack allows for it.
@@ -155,7 +155,7 @@ class _Enough(Exception):
     """The last truth is known: what a mechanism makes of it is not needed."""
 
 
-class Forced:
+class Forced(Randomness):
     """Randomness that returns what was answered in another run and keeps the truths of this one.
 
     Attributes:

@@ -3,14 +3,16 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Protocol
 
 import numpy as np
 
+from priory.data.sources.raw import Values
 from priory.errors import MissingExtra, OptionError
 from priory.privacy.choice import Choice, NoisyMax, PermuteAndFlip
 from priory.privacy.noise import Gaussian, Integers, Laplace, Noise, RoundedGaussian
+from priory.privacy.partition import kept_values
 
 KINDS = frozenset(kind.kind for kind in (Laplace, Gaussian, RoundedGaussian, NoisyMax, PermuteAndFlip))
 
@@ -32,9 +34,13 @@ class Randomness(Protocol):
     def picks(self, scores: Integers, choice: Choice, draws: int) -> list[int]:
         """The indices of some of `scores`, each picked by `choice` out of all."""
 
+    def kept(self, chunks: Iterable[Values], noise: Noise, threshold: int) -> dict[Any, int]:
+        """The values whose number of persons, with `noise` added, is at least `threshold`, with that number."""
+        return kept_values(self.noisy, chunks, noise, threshold)
+
 
 @dataclass(frozen=True)
-class OperatingSystem:
+class OperatingSystem(Randomness):
     """This project's exact samplers, from the operating system's randomness, which cannot be seeded."""
 
     name = "priory"
@@ -48,7 +54,7 @@ class OperatingSystem:
 
 
 @dataclass(frozen=True)
-class OpenDP:
+class OpenDP(Randomness):
     """OpenDP's samplers, for who must have a vetted library draw; they have no rounded Gaussian noise.
 
     Raises:
@@ -137,21 +143,49 @@ class Asked:
     result: Integers | int
 
 
-class Replay:
+@dataclass(frozen=True, eq=False)
+class AskedValues:
+    """What a replay saw of one selection of values.
+
+    Attributes:
+        place: how many other requests came before it.
+        noise: the noise.
+        threshold: in its lattice steps.
+        truth: how many persons have each value. Private: this is for tests on made-up tables.
+        result: what was returned for it.
+    """
+
+    place: int
+    noise: Noise
+    threshold: int
+    truth: dict[Any, int]
+    result: dict[Any, int]
+
+
+class Replay(Randomness):
     """For tests: returns a given transcript, or noise from a seed, and keeps everything it was asked.
 
     Every release made with it is stamped NOT PRIVATE.
 
     Attributes:
         asked: the requests so far, with the true values.
+        asked_values: the selections of values so far.
     """
 
     name = "replay"
     kinds = KINDS
 
-    def __init__(self, transcript: Iterable[Integers | int] = (), *, seed: int | None = None) -> None:
+    def __init__(
+        self,
+        transcript: Iterable[Integers | int] = (),
+        *,
+        values: Iterable[dict[Any, int]] = (),
+        seed: int | None = None,
+    ) -> None:
         self.asked: list[Asked] = []
+        self.asked_values: list[AskedValues] = []
         self._transcript = list(transcript)
+        self._values = list(values)
         self._rng = None if seed is None else np.random.default_rng(seed)
 
     @property
@@ -168,13 +202,22 @@ class Replay:
         elif self._rng is None:
             result = noise.add(values)
         else:
-            steps = self._rng.normal(0, noise.stddev / float(noise.step), values.shape)
-            result = noise.on_lattice(values) + np.rint(steps).astype(np.int64)
+            result = _seeded(self._rng, noise, values)
         self.asked.append(Asked(noise, values.copy(), result))
         return result
 
     def picks(self, scores: Integers, choice: Choice, draws: int) -> list[int]:
         return [self._pick(scores, choice) for _ in range(draws)]
+
+    def kept(self, chunks: Iterable[Values], noise: Noise, threshold: int) -> dict[Any, int]:
+        seen = list(chunks)
+        truth = {value: int(n) for chunk in seen for value, n in zip(chunk.values, chunk.persons, strict=True)}
+        place = len(self.asked_values)
+        drawn = noise.add if self._rng is None else partial(_seeded, self._rng, noise)
+        forced = self._values[place] if place < len(self._values) else None
+        result = kept_values(lambda counts, _: drawn(counts), seen, noise, threshold) if forced is None else forced
+        self.asked_values.append(AskedValues(len(self.asked), noise, threshold, truth, result))
+        return result
 
     def _pick(self, scores: Integers, choice: Choice) -> int:
         forced = self._forced()
@@ -193,3 +236,9 @@ class Replay:
     def _forced(self) -> Integers | int | None:
         place = len(self.asked)
         return self._transcript[place] if place < len(self._transcript) else None
+
+
+def _seeded(rng: np.random.Generator, noise: Noise, values: Integers) -> Integers:
+    """`values` with noise of the right size that repeats."""
+    steps = rng.normal(0, noise.stddev / float(noise.step), values.shape)
+    return noise.on_lattice(values) + np.rint(steps).astype(np.int64)
