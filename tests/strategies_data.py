@@ -8,6 +8,7 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from priory.data.dialect import THOUSANDS, Dialect
 from priory.data.kinds import Boolean, Category, Column, ModelledColumn, Moment, Number, Unmodelled, bins
 from priory.data.schema import Group, Schema
 from priory.data.schema.constraints import Condition, Constraint, Determine, Forbid, Order
@@ -72,7 +73,8 @@ def numbers(draw: st.DrawFn, name: str) -> Number:
     inside = st.integers(low, high) if whole else st.floats(low, high)
     nulls = draw(st.lists(texts, max_size=2, unique=True))
     rest = draw(places_for_bad_cells(inside))
-    return Number.of(name, whole=whole, low=low, high=high, edges=edges, nulls=nulls, **rest)
+    spikes = draw(st.lists(inside | st.sampled_from([low, high]), max_size=3, unique_by=float))
+    return Number.of(name, whole=whole, low=low, high=high, edges=edges, spikes=spikes, nulls=nulls, **rest)
 
 
 @st.composite
@@ -148,6 +150,18 @@ def constraints(draw: st.DrawFn, found: list[ModelledColumn]) -> Constraint:
     return Forbid(conditions=tuple(draw(conditions(column)) for column in some[:2]))
 
 
+dialects = st.builds(
+    Dialect.of,
+    delimiter=st.none() | st.sampled_from(",;\t|:"),
+    encoding=st.sampled_from(["utf-8", "latin-1", "utf-16"]),
+    header=st.booleans(),
+    trim=st.booleans(),
+    decimal=st.just("."),
+    thousands=st.none() | st.sampled_from(THOUSANDS.replace(".", "")),
+    parentheses=st.booleans(),
+)
+
+
 @st.composite
 def schemas(draw: st.DrawFn) -> Schema:
     chosen = draw(st.lists(names, min_size=1, max_size=5, unique=True))
@@ -160,6 +174,7 @@ def schemas(draw: st.DrawFn) -> Schema:
         person="person" if extra else None,
         groups=[draw(groups(listed))] if listed else [],
         constraints=[draw(constraints(modelled))] if draw(st.booleans()) else [],
+        reading=draw(dialects),
     )
 
 

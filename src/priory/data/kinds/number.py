@@ -1,10 +1,12 @@
 """Number: columns of whole or real numbers in bins."""
 
+import itertools
 import math
 import sys
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, ClassVar, Unpack
 
 import numpy as np
@@ -38,18 +40,21 @@ LARGEST = Fraction(sys.float_info.max)
 class Number(Binned):
     """A column of numbers in bins, whole ("integer") or not ("real").
 
-    The last bin is closed on both sides. Infinities are out of bounds like any other number.
+    The last bin is closed on both sides. Infinities are out of bounds like any other number. A spike is a number with
+    a place to itself: it cuts the bin it lies in, and the place of a real one reaches to the next double.
 
     Attributes:
         whole: whether decoded values are integers.
         low: the smallest number, inclusive.
         high: the largest number, inclusive.
-        edges: where the bins begin, and where the last one ends: `high`, or `high + 1` for whole numbers.
-        other: a number in the bin where cells that are no numbers go.
+        edges: where bins and spikes begin, and where the last one ends: `high`, or after it for whole numbers and
+            where it is a spike.
+        spikes: the numbers with a place to themselves, ascending.
+        other: a number in the place where cells that are no numbers go.
     """
 
     WORDS: ClassVar[tuple[str, ...]] = ("integer", "real")
-    OPTIONS: ClassVar[tuple[str, ...]] = ("bounds", "bins")
+    OPTIONS: ClassVar[tuple[str, ...]] = ("bounds", "bins", "spikes")
     READING_TYPE: ClassVar[type[np.generic]] = np.float64
 
     name: str
@@ -59,6 +64,7 @@ class Number(Binned):
     low: float
     high: float
     edges: tuple[float, ...]
+    spikes: tuple[float, ...]
     other: float | None
 
     @classmethod
@@ -70,10 +76,11 @@ class Number(Binned):
         low: float,
         high: float,
         edges: Sequence[float] | None = None,
+        spikes: Sequence[float] = (),
         other: float | None = None,
         **missing: Unpack[Nulls],
     ) -> "Number":
-        """Build a column from its bounds and the edges of its bins (for whole numbers: default one bin for each)."""
+        """Build a column from its bounds, its bins (for whole numbers: default one for each) and its spikes."""
         common = checked_common(name, other, missing)
         low, high = checked_bounds(name, low, high, whole=whole)
         end = high + 1 if whole else high
@@ -83,12 +90,16 @@ class Number(Binned):
             check_codes(name, int(end - low) + common["nullable"])
             edges = range(int(low), int(end) + 1)
         edges = tuple(checked_number(name, edge, "an edge", whole=whole) for edge in edges)
-        check_edges(name, edges, low, end)
-        check_codes(name, len(edges) - 1 + common["nullable"])
+        spikes = _checked_spikes(name, spikes, low, high, whole=whole)
+        # A column built again from its edges ends after a spike at the upper bound.
+        is_after = spikes[-1:] == (high,) and edges[-1:] == (_after(high, whole=whole),)
+        check_edges(name, edges, low, edges[-1] if is_after else end)
+        places = tuple(sorted({*edges, *spikes, *(_after(spike, whole=whole) for spike in spikes)}))
+        check_codes(name, len(places) - 1 + common["nullable"])
         if other is not None:
             other = checked_number(name, other, "other", whole=whole)
             check_other_inside(name, other, low, high)
-        return cls(whole=whole, low=low, high=high, edges=edges, other=other, **common)
+        return cls(whole=whole, low=low, high=high, edges=places, spikes=spikes, other=other, **common)
 
     @property
     def kind(self) -> str:
@@ -102,22 +113,39 @@ class Number(Binned):
             low, high = checked_bounds(options.name, low, high, whole=whole)
         with options.values.get("bins", options.key).located():
             edges = _read_edges(options, low, high, whole=whole) if "bins" in options.values else None
+        spikes = options.values.get("spikes")
+        with (spikes or options.values.get("bins", options.key)).located():
             return cls.of(
-                options.name, whole=whole, low=low, high=high, edges=edges, other=options.other, **options.nulls()
+                options.name,
+                whole=whole,
+                low=low,
+                high=high,
+                edges=edges,
+                spikes=() if spikes is None else options.scalars(spikes, "spikes", "a spike"),
+                other=options.other,
+                **options.nulls(),
             )
 
     def described(self) -> dict[str, Any]:
-        """The bounds, and the shortest words for the bins."""
+        """The bounds, the shortest words for the bins, and the spikes."""
         bounds = {"bounds": [self.low, self.high]}
+        return bounds | self._described_bins() | ({"spikes": list(self.spikes)} if self.spikes else {})
+
+    def _described_bins(self) -> dict[str, Any]:
         if self.whole and self.places == self.high - self.low + 1:
-            return bounds
+            return {}
+        cut = {edge for spike in self.spikes for edge in (spike, _after(spike, whole=self.whole))}
         for word, make in (("count", bins.equal_width), ("log", bins.logarithmic)):
-            try:
-                if make(self.name, self.low, self.high, self.places, whole=self.whole) == self.edges:
-                    return bounds | {"bins": self.places if word == "count" else {word: self.places}}
-            except SchemaError:
-                continue  # bins of this kind cannot be had for these bounds, so these are not such bins
-        return bounds | {"bins": {"edges": list(self.edges)}}
+            # A spike adds up to two places to those of the bins.
+            for count in range(self.places, max(self.places - len(cut), 1) - 1, -1):
+                try:
+                    edges = make(self.name, self.low, self.high, count, whole=self.whole)
+                except SchemaError:
+                    continue  # bins of this kind cannot be had for these bounds, so these are not such bins
+                if {*edges, *cut} == set(self.edges):
+                    return {"bins": count if word == "count" else {word: count}}
+        inner = [edge for edge in self.edges if edge not in cut and self.low < edge < self.high + self.whole]
+        return {"bins": {"edges": [self.low, *inner, self.high + self.whole]}}
 
     @classmethod
     def draft(cls, name: str, values: NDArray[Any], *, nullable: bool) -> "Number | None":
@@ -135,23 +163,38 @@ class Number(Binned):
 
     @property
     def place_labels(self) -> tuple[str, ...]:
-        """The bins as intervals; an integer alone in its bin as itself."""
+        """The bins as intervals, open where a real spike was taken out; a number alone in its place as itself."""
         return tuple(
-            self.point_text(self.edges[i])
-            if self.whole and self.edges[i + 1] - self.edges[i] == 1
-            else self.interval(i)
-            for i in range(self.places)
+            self.point_text(first) if is_one else self.interval(i) if spike is None else self._open(i, spike)
+            for i, (first, is_one, spike) in enumerate(zip(self.edges, self.singles, self._spikes_before, strict=False))
         )
 
     @property
     def short_labels(self) -> tuple[str, ...]:
-        firsts, ends = self.edges[:-1], (*(edge - self.whole for edge in self.edges[1:-1]), self.high)
-        return tuple(
-            numbers.with_thousands(first)
-            if self.whole and first == end
-            else f"{numbers.with_thousands(first)}–{numbers.with_thousands(end)}"
-            for first, end in zip(firsts, ends, strict=True)
+        ends = (*(edge - self.whole for edge in self.edges[1:-1]), self.high)
+        firsts = (
+            numbers.with_thousands(first) if spike is None else f">{numbers.with_thousands(spike)}"
+            for first, spike in zip(self.edges, self._spikes_before, strict=False)
         )
+        return tuple(
+            first if is_one else f"{first}–{numbers.with_thousands(end)}"
+            for first, end, is_one in zip(firsts, ends, self.singles, strict=True)
+        )
+
+    @cached_property
+    def singles(self) -> tuple[bool, ...]:
+        """Whether each place holds one number only."""
+        pairs = itertools.pairwise(self.edges)
+        return tuple(after == _after(first, whole=self.whole) for first, after in pairs)
+
+    @property
+    def _spikes_before(self) -> tuple[float | None, ...]:
+        """For each place of reals, the spike that it begins just above, if it does."""
+        spikes = {} if self.whole else {_after(spike, whole=False): spike for spike in self.spikes}
+        return tuple(spikes.get(edge) for edge in self.edges[:-1])
+
+    def _open(self, i: int, spike: float) -> str:
+        return f"({self.point_text(spike)}, {self.interval(i).partition(', ')[2]}"
 
     def read_text(self, text: str) -> Reading:
         return numbers.of_text(text)
@@ -174,7 +217,9 @@ class Number(Binned):
         share = rng.random(len(low))
         # Not low + share·(high − low): the difference of two finite bounds can be infinite.
         values = low * (1 - share) + high * share
-        top = np.where(high == self.high, high, np.nextafter(high, -np.inf))
+        # Where the upper bound is a spike, the bin before it is open and the spike's place is just it.
+        is_end = (high == self.high) & (self.edges[-1] == self.high)
+        top = np.where(is_end, high, np.nextafter(high, -np.inf))
         return np.asarray(np.clip(values, low, np.maximum(low, top)))
 
     def values_at(self, points: NDArray[Any]) -> NDArray[Any]:
@@ -202,7 +247,7 @@ class Number(Binned):
         if isinstance(value, bool) or not isinstance(number, float) or not math.isfinite(number):
             raise self.error(f"{str(value)!r} is not a number")
         if not self.whole:
-            return number, number
+            return number, _after(number, whole=False) if number in self.spikes else number
         return math.ceil(number), math.floor(number) + 1
 
 
@@ -212,6 +257,26 @@ def _read_edges(options: ColumnOptions, low: float, high: float, *, whole: bool)
         return options.ended(options.scalars(value, "edges", "an edge"), high, high + 1 if whole else high)
     make = bins.logarithmic if word == "log" else bins.equal_width
     return make(options.name, low, high, options.count(value), whole=whole)
+
+
+def _after(number: float, *, whole: bool) -> float:
+    """The next number."""
+    return number + 1 if whole else math.nextafter(number, math.inf)
+
+
+def _checked_spikes(name: str, spikes: Sequence[float], low: float, high: float, *, whole: bool) -> tuple[float, ...]:
+    """The spikes in order, if they are numbers inside the bounds and none is listed twice."""
+    checked = sorted(checked_number(name, spike, "a spike", whole=whole) for spike in spikes)
+    for spike in checked:
+        if not low <= spike <= high:
+            raise SchemaError(
+                f"spike {spike!r} is outside the bounds; widen the bounds to hold it, or leave it out", column=name
+            )
+        if checked.count(spike) > 1:
+            raise SchemaError(f"spike {spike!r} is listed twice; keep one", column=name)
+        if spike == sys.float_info.max:
+            raise SchemaError("the largest number there is cannot be a spike; leave it out", column=name)
+    return tuple(checked)
 
 
 def _draft_whole(low: int, high: int) -> tuple[int, int, list[int] | None]:

@@ -2,14 +2,17 @@
 
 import math
 import re
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from priory.data import yaml_reader
+from priory.data import dialect, yaml_reader
+from priory.data.dialect import Dialect
 from priory.data.kinds import KINDS, Column, ModelledColumn, PublicValue, Unmodelled
 from priory.data.kinds.options import COMMON, ColumnOptions
 from priory.data.schema.constraints import Condition, Constraint, Determine, Forbid, Order, check
 from priory.data.schema.schema import Group, Schema, check_person, modelled_of
+from priory.data.visible import visible
 from priory.data.yaml_reader import Value, suggestion
 
 VERSION = 1
@@ -34,7 +37,7 @@ def parse(text: str, path: str | None = None) -> Schema:
     version = entries["priory"][1]
     if version.data != VERSION:
         raise version.error(f"format version {version.shown} is not known; this library reads version {VERSION}")
-    top = root.options(("priory", "name", "person", "columns", "groups", "constraints"), "a schema")
+    top = root.options(("priory", "name", "person", "reading", "columns", "groups", "constraints"), "a schema")
     for key in ("name", "columns"):
         if key not in top:
             raise root.error(f"a schema needs {key}:; add it")
@@ -44,23 +47,39 @@ def parse(text: str, path: str | None = None) -> Schema:
             name=top["name"].written("name"),
             columns=columns,
             person=_read_person(top["person"], columns) if "person" in top else None,
+            reading=_read_dialect(top["reading"]) if "reading" in top else dialect.USUAL,
             groups=[_read_group(value, columns) for value in _listed(top, "groups")],
             constraints=[_read_constraint(value, columns) for value in _listed(top, "constraints")],
         )
 
 
-def dump(schema: Schema) -> str:
-    """Write a schema as the text of its file; `parse` gives the same schema back."""
-    lines = [f"priory: {VERSION}", f"name: {_flow(schema.name)}"]
+def dump(schema: Schema, comments: Mapping[str, Sequence[str]] | None = None) -> str:
+    """Write a schema as the text of its file; `parse` gives the same schema back.
+
+    Args:
+        schema: what to write.
+        comments: for the name of a column, the paragraphs that stand above it; for "", those that begin the file.
+    """
+    comments = comments or {}
+    lines = [*_commented(comments.get("", ()), ""), f"priory: {VERSION}", f"name: {_flow(schema.name)}"]
     lines += [f"person: {_flow(schema.person)}"] if schema.person is not None else []
+    reading = schema.reading.described()
+    lines += _entry("reading: ", reading) if reading else []
     lines += ["columns:"]
     for column in schema.columns:
+        lines += _commented(comments.get(column.name, ()), "  ")
         lines += _entry(f"  {_flow(column.name)}: ", _described(column))
     for title, parts in (("groups:", schema.groups), ("constraints:", schema.constraints)):
         lines += [title] if parts else []
         for part in parts:
             lines += _entry("  - ", _described_part(part))
     return "\n".join(lines) + "\n"
+
+
+def _commented(paragraphs: Sequence[str], indent: str) -> list[str]:
+    """Paragraphs as comments, wrapped; a character that YAML or a terminal would obey is written as its escape."""
+    wrapped = (textwrap.wrap(visible(text), WIDTH - len(indent) - 2, break_on_hyphens=False) for text in paragraphs)
+    return [f"{indent}# {line}" for lines in wrapped for line in lines]
 
 
 def _listed(top: Mapping[str, Value], key: str) -> tuple[Value, ...]:
@@ -71,6 +90,12 @@ def _read_person(value: Value, columns: Sequence[Column]) -> str:
     with value.located():
         check_person(value.written("person"), columns)
     return value.written("person")
+
+
+def _read_dialect(value: Value) -> Dialect:
+    options = value.options(dialect.WORDS, "reading")
+    with value.located():
+        return Dialect.of(**{word: option.scalar(word) for word, option in options.items()})
 
 
 def _read_column(name: str, key: Value, value: Value) -> Column:

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from priory.data.dialect import USUAL, Dialect
 from priory.data.kinds import Category, Column, ModelledColumn, PublicValue
 from priory.data.schema.constraints import Constraint, check, one_of
 from priory.data.table import html_facts, html_table, text_table
@@ -83,6 +84,7 @@ class Schema:
         person: the id column whose values are persons, if rows of one person belong together.
         groups: groups of rows that get a result each.
         constraints: combinations of values that cannot be.
+        reading: how files spell the cells.
     """
 
     name: str
@@ -90,6 +92,7 @@ class Schema:
     person: str | None = None
     groups: tuple[Group, ...] = ()
     constraints: tuple[Constraint, ...] = ()
+    reading: Dialect = USUAL
 
     @classmethod
     def of(
@@ -100,6 +103,7 @@ class Schema:
         person: str | None = None,
         groups: Iterable[Group] = (),
         constraints: Iterable[Constraint] = (),
+        reading: Dialect = USUAL,
     ) -> "Schema":
         """Build a schema, checking that its parts fit together."""
         columns, groups, constraints = tuple(columns), tuple(groups), tuple(constraints)
@@ -111,7 +115,7 @@ class Schema:
             raise SchemaError(f"a schema's name is a text that is not empty; got {name!r}")
         if person is not None:
             check_person(person, columns)
-        schema = cls(name=name, columns=columns, person=person, groups=groups, constraints=constraints)
+        schema = cls(name=name, columns=columns, person=person, groups=groups, constraints=constraints, reading=reading)
         if not schema.modelled:
             raise SchemaError("no column is modelled; declare at least one that is not id or text")
         for group in groups:
