@@ -14,6 +14,7 @@ from priory.version import __version__ as __version__
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from priory.app.discover import Discovery, discover
     from priory.app.fit import fit
     from priory.app.forecast import forecast
     from priory.app.public_check import public_fitness
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Budget",
     "Curator",
+    "Discovery",
     "Domain",
     "Factor",
     "Identity",
@@ -78,6 +80,7 @@ __all__ = [
     "Workload",
     "combine",
     "declared_release",
+    "discover",
     "estimate",
     "explain",
     "fit",
@@ -96,6 +99,7 @@ __all__ = [
 _MODULES = {
     "Budget": "priory.privacy.budget",
     "Curator": "priory.privacy.curator",
+    "Discovery": "priory.app.discover",
     "Domain": "priory.domain",
     "Factor": "priory.factor",
     "Identity": "priory.queries.parts",
@@ -128,6 +132,7 @@ _MODULES = {
     "Workload": "priory.queries.workload",
     "combine": "priory.release",
     "declared_release": "priory.release.measured",
+    "discover": "priory.app.discover",
     "estimate": "priory.estimate.estimator",
     "explain": "priory.privacy.explain",
     "fit": "priory.app.fit",

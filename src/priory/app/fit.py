@@ -104,6 +104,8 @@ def fit(
         checked_row_limit(row_limit)
         recorder = account.recording(Recorder(job) if output is None else Recorder.beside(output, job), output)
         with account.reserved(book, budget, entry.name) as reservation:
+            if not book.terms.schema:
+                book.bind(text)
             source = open_source(
                 data, job.schema, unit=protected.unit, max_rows=budget.max_rows, key=book.secret, row_limit=row_limit
             )

@@ -24,7 +24,7 @@ from priory.privacy.choice import Choice, NoisyMax, PermuteAndFlip
 from priory.privacy.curator import Curator
 from priory.privacy.ledger import Ledger
 from priory.privacy.noise import Integers, Noise
-from priory.privacy.randomness import KINDS
+from priory.privacy.randomness import KINDS, Randomness
 from priory.queries.query import Query
 from priory.queries.sensitivity import Relation
 
@@ -50,7 +50,7 @@ class OneColumn:
         return [Factor(self.domain.project(c), self.counts if c else self.counts.sum()) for c in cliques]
 
 
-class Repeated:
+class Repeated(Randomness):
     """Randomness for an attacker: each answer is drawn many times, perhaps with a planted bug in the noise.
 
     Attributes:

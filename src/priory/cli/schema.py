@@ -5,23 +5,34 @@ from typing import Annotated
 
 import typer
 
+from priory.cli import discover
 from priory.cli.output import AsJson, say, write, write_data, write_json
 from priory.data.public import check_public
 from priory.data.schema import Schema
 from priory.errors import OptionError
 
 app = typer.Typer(help="Make a schema from public data, or check one.", no_args_is_help=True)
+app.command("discover")(discover.discover)
+app.command("ask")(discover.ask)
 
 
 @app.command()
 def init(
     public: Annotated[Path, typer.Argument(help="A public table: CSV (.gz) or Parquet. Never the private one.")],
     *,
+    header_only: Annotated[
+        bool, typer.Option("--header-only", help="Read nothing but the names: this may be the private table.")
+    ] = False,
+    has_header: discover.HasHeader = False,
+    columns: discover.Columns = None,
     name: Annotated[str | None, typer.Option(help="The data set's name; default: the file's.")] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Where to write it; default: stdout.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Draft a schema from a public table, to be read and edited before it is used."""
+    if header_only:
+        discover.names_alone(public, has_header=has_header, columns=columns, name=name, output=output, as_json=as_json)
+        return
     schema = Schema.from_public(public, name=name or public.name.split(".")[0])
     if output is None:
         if as_json:

@@ -1,7 +1,7 @@
 """Probes: public partitions of the texts that a cell may be, for learning what a column holds.
 
-A probe is fixed before any row is read, and every text, a missing one included, falls into exactly one of its cells. So a
-column counted by a probe is a marginal like any other, with a marginal's sensitivity.
+A probe is fixed before any row is read, and every text, a missing one included, falls into exactly one of its cells.
+So a column counted by a probe is a marginal like any other, with a marginal's sensitivity.
 """
 
 import datetime as dt
@@ -15,6 +15,7 @@ from functools import cached_property
 
 from priory.data.cells import Unread
 from priory.data.kinds import numbers
+from priory.data.kinds.declared import MOST_WHOLE
 from priory.data.moments import DAY_ZERO
 
 # Longer texts are neither numbers nor levels.
@@ -66,7 +67,7 @@ class Probe(ABC):
 
 @dataclass(frozen=True)
 class Spellings(Probe):
-    """What a text can be read as: missing, a word for true or false, a number or a date of some size, or just a text."""
+    """What a text can be read as: missing, a word for true or false, a number, a date, or just a text."""
 
     @cached_property
     def cells(self) -> tuple[tuple[str, str, int], ...]:
@@ -153,13 +154,16 @@ def _spelled(text: str | None) -> tuple[str, str, int]:
         return "null", "", -1
     if len(text) > LONGEST:
         return "text", "", -1
-    if text in NULL_TOKENS:
-        return "null", text, -1
-    if text in WORDS:
-        return "boolean", text, -1
+    if text in NULL_TOKENS or text in WORDS:
+        return "null" if text in NULL_TOKENS else "boolean", text, -1
+    return _measured(text) or ("text", "", -1)
+
+
+def _measured(text: str) -> tuple[str, str, int] | None:
+    """The cell of a text that is a number, a code of digits or a date."""
+    number = numbers.of_text(text)
     if PADDED.fullmatch(text):
         return "padded", "", -1
-    number = numbers.of_text(text)
     if not isinstance(number, Unread):
         kind = "whole" if math.isinf(number) or number.is_integer() else "fraction"
         return "number", kind, bisect_right(SCALE, number)
@@ -167,7 +171,7 @@ def _spelled(text: str | None) -> tuple[str, str, int]:
     if date is not None:
         return "date", date[0], bisect_right(DECADES, date[1])
     odd = next((name for name, pattern in ODD_NUMBERS.items() if pattern.fullmatch(text)), None)
-    return ("text", "", -1) if odd is None else ("odd number", odd, -1)
+    return None if odd is None else ("odd number", odd, -1)
 
 
 def _date(text: str) -> tuple[str, int] | None:
@@ -214,7 +218,9 @@ def refined(intervals: Sequence[int], *, whole: bool, most: int = 256) -> tuple[
     if whole and high - low <= most:
         return tuple(float(edge) for edge in range(math.ceil(low), math.ceil(high) + 1))
     edges = [edge for i in range(intervals[0], intervals[-1] + 1) for edge in _steps(i, fine=i in intervals)] + [high]
-    return tuple(sorted({float(math.ceil(edge)) for edge in edges} if whole else set(edges)))
+    if not whole:
+        return tuple(sorted(set(edges)))
+    return tuple(sorted({float(min(max(math.ceil(edge), -MOST_WHOLE), MOST_WHOLE)) for edge in edges}))
 
 
 def _ends(interval: int) -> tuple[float, float]:

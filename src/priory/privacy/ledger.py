@@ -136,7 +136,7 @@ class Ledger:
         return self._secret
 
     def check(self, *, schema: str, dataset: str | None = None, person: str | None = None) -> None:
-        """Refuse to be used for another data set, schema or person column.
+        """Refuse to be used for another data set, schema or person column; without a schema yet, any will do.
 
         Raises:
             LedgerError: one of them differs. A schema that is only laid out differently does not.
@@ -144,9 +144,7 @@ class Ledger:
         terms = self.terms
         if dataset is not None and dataset != terms.dataset:
             raise LedgerError(f"this ledger is of another data set: {terms.dataset!r}, not {dataset!r}")
-        if not terms.schema:
-            raise LedgerError(f"this ledger of {terms.dataset!r} has no schema yet: bind one to it")
-        if not _is_same_schema(schema, terms.schema):
+        if terms.schema and not _is_same_schema(schema, terms.schema):
             raise LedgerError(f"this ledger of {terms.dataset!r} was made for another schema")
         if person != terms.person:
             raise LedgerError(f"this ledger protects {terms.unit}, so unit must be {terms.person!r}")

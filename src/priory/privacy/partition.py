@@ -11,9 +11,10 @@ under replace-one), and δ′.
 at most L are not in V; each has the count 1 in C + p, and is told with probability at most δ′/L. So with probability at
 least 1 − δ′ none of them is told, and likewise for q. Given that, both runs tell only of V. Noise is independent from
 value to value, so that their outcomes are post-processing of noisy counts of the values in V. Adding or removing p
-moves at most L of these counts by 1 each: L1 = L, L2² = L. Replacing p by q moves at most 2L of them by 1 each: L1 = 2L,
-L2² = 2L. Two laws, each within δ′ of a pair at that cost, add δ′ to δ wherever they are composed and converted: this
-is δ′-approximate zCDP [Bun & Steinke 2016, Section 8], and for μ² the same argument with trade-off curves. ∎
+moves at most L of these counts by 1 each: L1 = L, L2² = L. Replacing p by q moves at most 2L of them by 1 each:
+L1 = 2L, L2² = 2L. Two laws, each within δ′ of a pair at that cost, add δ′ to δ wherever they are composed and
+converted: this is δ′-approximate zCDP [Bun & Steinke 2016, Section 8], and for μ² the same argument with trade-off
+curves. ∎
 
 No ε, ρ or μ² alone covers it: a value that only one table has is told there with a positive probability. A pure budget
 therefore cannot pay for it.
@@ -51,7 +52,9 @@ def threshold_within(noise: Noise, chance: Fraction) -> int:
         OptionError: the noise is not Gaussian.
     """
     if not _LEAST_CHANCE <= chance < 1:
-        raise OptionError("additive", f"a probability from {float(_LEAST_CHANCE):.0e} to below 1; got {float(chance):.3g}")
+        raise OptionError(
+            "additive", f"a probability from {float(_LEAST_CHANCE):.0e} to below 1; got {float(chance):.3g}"
+        )
     from scipy.special import ndtri
 
     steps, offset = noise.scale / noise.step, _offset(noise)

@@ -1,14 +1,17 @@
 """Statement: what is promised about a release, as data and in words."""
 
 import decimal
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 
 from priory.data.visible import visible
-from priory.privacy.budget import Budget, Currency, rounded_up
+from priory.errors import SchemaError
+from priory.privacy.budget import Budget, Currency, epsilon_of, rounded_up
 from priory.privacy.explain import chance, promised
 from priory.privacy.ledger import Reservation
+from priory.privacy.prices import converted
 from priory.privacy.tail import loss_tail
 from priory.queries.sensitivity import Relation
 from priory.version import __version__
@@ -39,6 +42,7 @@ class Statement:
         version: of priory.
         randomness: who drew the noise: "priory", "opendp", or what a file says.
         randomness_version: of the library that drew it.
+        discovered: what it cost to learn the schema from the same table, where it was learnt from private rows.
     """
 
     mechanism: str
@@ -51,6 +55,7 @@ class Statement:
     version: str
     randomness: str = UNKNOWN_RANDOMNESS
     randomness_version: str = ""
+    discovered: Budget | None = None
 
     @classmethod
     def of(
@@ -100,6 +105,7 @@ class Statement:
             *stamp,
             f"promise: {self.promise}",
             f"spent: {self._spent}",
+            *self._both,
             f"accounting: {self.accounting}",
             *self._tail,
             f"neighbours: tables that differ in {self.unit}, {self.budget.relation}",
@@ -114,6 +120,14 @@ class Statement:
         if self.is_declared and self.budget.delta is not None:
             return "all of it"
         return f"{self.budget.currency.letter} = {rounded_up(self.spent)}"
+
+    @property
+    def _both(self) -> tuple[str, ...]:
+        """What learning the schema cost, and what both promise together."""
+        if self.discovered is None:
+            return ()
+        together = sum_of(self.budget, self.discovered)
+        return (f"schema: learnt from the same table, paid apart: {self.discovered}; with this release: {together}",)
 
     @property
     def _tail(self) -> tuple[str, ...]:
@@ -134,6 +148,48 @@ class Statement:
     def __str__(self) -> str:
         # Names in it may come from a file that others wrote.
         return "\n".join(visible(line) for line in self.lines)
+
+
+def described_cost(cost: Budget) -> tuple[tuple[str, str], ...]:
+    """What learning a schema cost, as the schema keeps it: amounts in six digits, rounded up."""
+    amounts = {key: getattr(cost, key) for key in ("epsilon", "delta", "amount", "additive")}
+    rounded = {key: rounded_up(amount) for key, amount in amounts.items() if amount}
+    plain = {"currency": cost.currency.value, "relation": cost.relation.value, "max_rows": str(cost.max_rows)}
+    return tuple((plain | rounded).items())
+
+
+def cost_of(described: Iterable[tuple[str, str]]) -> Budget | None:
+    """The budget that a schema says it cost to learn it; None where it says nothing.
+
+    Raises:
+        SchemaError: it says something else.
+    """
+    fields = dict(described)
+    if not fields:
+        return None
+    try:
+        return Budget.decoded({"epsilon": None, "delta": None, "amount": "0", **fields})
+    except (KeyError, ValueError, ZeroDivisionError):
+        raise SchemaError("discovered: is what priory schema discover wrote there; leave it as it was") from None
+
+
+def sum_of(one: Budget, other: Budget) -> Budget:
+    """What two releases about the same persons promise together, in the currency of `one` or in ρ.
+
+    Both additive parts, and both δ, add up; where only one has a δ, that is the δ of the sum.
+    """
+    currency = one.currency if one.currency is other.currency else Currency.ZCDP
+    amounts = [converted(each.amount, each.currency, currency) for each in (one, other)]
+    if None in amounts:
+        # Two pure budgets have one currency, so ρ can hold both.
+        raise AssertionError("every currency turns into rho")
+    amount = sum((each for each in amounts if each is not None), Fraction(0))
+    additive = one.additive + other.additive
+    delta = (one.delta or Fraction(0)) + (other.delta or Fraction(0))
+    whole = replace(one, currency=currency, amount=amount, additive=additive, epsilon=None, delta=None)
+    if not delta:
+        return whole
+    return replace(whole, delta=delta, epsilon=epsilon_of(currency, amount, delta - additive))
 
 
 def _root_up(square: Fraction) -> str:

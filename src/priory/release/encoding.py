@@ -133,6 +133,7 @@ def encode_statement(statement: Statement) -> Json:
         "version": statement.version,
         "randomness": statement.randomness,
         "randomness_version": statement.randomness_version,
+        "discovered": None if statement.discovered is None else statement.discovered.encoded(),
     }
 
 
@@ -149,6 +150,7 @@ def decode_statement(described: Json) -> Statement:
         version=_text(described["version"]),
         randomness=_text(described.get("randomness", UNKNOWN_RANDOMNESS)),
         randomness_version=_text(described.get("randomness_version", "")),
+        discovered=None if not described.get("discovered") else Budget.decoded(described["discovered"], _amount),
     )
 
 

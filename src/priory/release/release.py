@@ -19,7 +19,7 @@ from priory.estimate.measured import evidence
 from priory.model.model import Model
 from priory.model.sampling import checked_count
 from priory.privacy.measurement import Measurement
-from priory.privacy.statement import Statement
+from priory.privacy.statement import Statement, cost_of
 from priory.queries.query import Query
 from priory.queries.workload import Workload
 from priory.release import archive, encoding, rows
@@ -61,7 +61,7 @@ class Release:
         """The same release with the schema that its codes come from."""
         if schema.domain != self.domain:
             raise ReleaseError("the schema's attributes are not the release's")
-        return replace(self, schema=schema)
+        return replace(self, schema=schema, statement=replace(self.statement, discovered=cost_of(schema.discovered)))
 
     def with_section(self, name: str, files: archive.Files) -> "Release":
         """The same release with a custom optional section."""

@@ -37,17 +37,20 @@ def parse(text: str, path: str | None = None) -> Schema:
     version = entries["priory"][1]
     if version.data != VERSION:
         raise version.error(f"format version {version.shown} is not known; this library reads version {VERSION}")
-    top = root.options(("priory", "name", "person", "reading", "columns", "groups", "constraints"), "a schema")
+    top = root.options(
+        ("priory", "name", "person", "reading", "discovered", "columns", "groups", "constraints"), "a schema"
+    )
     for key in ("name", "columns"):
         if key not in top:
             raise root.error(f"a schema needs {key}:; add it")
-    columns = [_read_column(name, *entry) for name, entry in top["columns"].entries("columns").items()]
+    columns = [read_column(name, *entry) for name, entry in top["columns"].entries("columns").items()]
     with root.located():
         return Schema.of(
             name=top["name"].written("name"),
             columns=columns,
             person=_read_person(top["person"], columns) if "person" in top else None,
-            reading=_read_dialect(top["reading"]) if "reading" in top else dialect.USUAL,
+            reading=read_dialect(top["reading"]) if "reading" in top else dialect.USUAL,
+            discovered=[(key, value.written(key)) for key, (_, value) in _cost(top).items()],
             groups=[_read_group(value, columns) for value in _listed(top, "groups")],
             constraints=[_read_constraint(value, columns) for value in _listed(top, "constraints")],
         )
@@ -65,10 +68,10 @@ def dump(schema: Schema, comments: Mapping[str, Sequence[str]] | None = None) ->
     lines += [f"person: {_flow(schema.person)}"] if schema.person is not None else []
     reading = schema.reading.described()
     lines += _entry("reading: ", reading) if reading else []
+    lines += _entry("discovered: ", dict(schema.discovered)) if schema.discovered else []
     lines += ["columns:"]
     for column in schema.columns:
-        lines += _commented(comments.get(column.name, ()), "  ")
-        lines += _entry(f"  {_flow(column.name)}: ", _described(column))
+        lines += column_lines(column, comments.get(column.name, ()))
     for title, parts in (("groups:", schema.groups), ("constraints:", schema.constraints)):
         lines += [title] if parts else []
         for part in parts:
@@ -76,10 +79,24 @@ def dump(schema: Schema, comments: Mapping[str, Sequence[str]] | None = None) ->
     return "\n".join(lines) + "\n"
 
 
+def column_lines(column: Column, comments: Sequence[str] = ()) -> list[str]:
+    """The lines of one column, below `columns:`, with paragraphs above it."""
+    return [*_commented(comments, "  "), *_entry(f"  {_flow(column.name)}: ", _described(column))]
+
+
+def written(key: str, value: object, indent: str = "") -> str:
+    """A key and its value on one line."""
+    return f"{indent}{_flow(key)}: {_flow(value)}"
+
+
 def _commented(paragraphs: Sequence[str], indent: str) -> list[str]:
     """Paragraphs as comments, wrapped; a character that YAML or a terminal would obey is written as its escape."""
     wrapped = (textwrap.wrap(visible(text), WIDTH - len(indent) - 2, break_on_hyphens=False) for text in paragraphs)
     return [f"{indent}# {line}" for lines in wrapped for line in lines]
+
+
+def _cost(top: Mapping[str, Value]) -> Mapping[str, tuple[Value, Value]]:
+    return top["discovered"].entries("discovered") if "discovered" in top else {}
 
 
 def _listed(top: Mapping[str, Value], key: str) -> tuple[Value, ...]:
@@ -92,13 +109,15 @@ def _read_person(value: Value, columns: Sequence[Column]) -> str:
     return value.written("person")
 
 
-def _read_dialect(value: Value) -> Dialect:
+def read_dialect(value: Value) -> Dialect:
+    """How files spell cells, as `reading:` says."""
     options = value.options(dialect.WORDS, "reading")
     with value.located():
         return Dialect.of(**{word: option.scalar(word) for word, option in options.items()})
 
 
-def _read_column(name: str, key: Value, value: Value) -> Column:
+def read_column(name: str, key: Value, value: Value) -> Column:
+    """The column that an entry of `columns:` declares."""
     entries = value.entries("a column", name)
     if "kind" not in entries:
         raise key.error(f"the column needs kind:, one of {', '.join(WORDS)}", name)
@@ -109,6 +128,12 @@ def _read_column(name: str, key: Value, value: Value) -> Column:
     options = ColumnOptions(name, key, value.options((*COMMON, *kind.OPTIONS) if kind else ("kind",), what, name))
     with key.located():
         return kind.read(word, options) if kind else Unmodelled.of(name, kind=word)
+
+
+def column_of(name: str, options: str) -> Column:
+    """The column that options declare, in the words of the file: `kind: integer, bounds: [0, 9]`."""
+    [(key, value)] = yaml_reader.read(f"{_flow(name)}: {{{options}}}").entries("a column").values()
+    return read_column(name, key, value)
 
 
 def _read_group(value: Value, columns: Sequence[Column]) -> Group:

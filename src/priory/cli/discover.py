@@ -1,0 +1,147 @@
+"""Discover: the verbs for who has only a private table: names alone, questions, documentation, or a paid look."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from priory.app.discover import discover as learn
+from priory.cli.output import AsJson, say, write_data, write_json
+from priory.cli.privacy import Unit, check_output
+from priory.data.dialect import Dialect
+from priory.data.kinds import Column
+from priory.data.schema import Schema
+from priory.data.schema import file as schema_file
+from priory.data.schema.open import EXAMPLES, NEEDS, OpenColumn, OpenSchema, read_names
+from priory.errors import NOTHING_SPENT, OptionError, PrioryError, SchemaError
+from priory.privacy.ledger import Ledger
+
+HasHeader = Annotated[bool, typer.Option("--has-header", help="The first line of the file names the columns.")]
+Columns = Annotated[str | None, typer.Option(help="The names, with commas, of a file whose first line does not.")]
+Output = Annotated[Path | None, typer.Option("--output", "-o", help="Where to write it; default: stdout.")]
+
+
+def names_alone(
+    table: Path, *, has_header: bool, columns: str | None, name: str | None, output: Path | None, as_json: bool
+) -> None:
+    """Write a schema of names alone; nothing of the table but its header is read, and that only where there is one."""
+    opened = _named(table, has_header=has_header, columns=columns, name=name)
+    _write(opened.dump(), output, as_json=as_json, columns=[column.name for column in opened.columns])
+    if output is not None and not as_json:
+        say(f"Wrote {output}: names alone. Give every column a kind, or let priory schema discover learn it.")
+
+
+def _named(table: Path, *, has_header: bool, columns: str | None, name: str | None) -> OpenSchema:
+    if has_header == (columns is not None):
+        raise OptionError(
+            "--has-header",
+            "say either that the first line names the columns (--has-header), or what the columns are called "
+            "(--columns a,b): it is never guessed, for somebody's record would be published",
+        )
+    names = read_names(table) if columns is None else [each.strip() for each in columns.split(",")]
+    reading = Dialect.of(header=has_header)
+    return OpenSchema.of(name or table.name.split(".")[0], names, reading=reading)
+
+
+def discover(
+    table: Annotated[Path, typer.Argument(help="The private table.")],
+    *,
+    epsilon: Annotated[str, typer.Option(help="What may be spent on it.")],
+    delta: Annotated[str | None, typer.Option(help="With epsilon; without it no levels are learnt.")] = None,
+    schema: Annotated[
+        Path | None, typer.Option(help="Names, with kinds of some columns, as schema init --header-only writes them.")
+    ] = None,
+    has_header: HasHeader = False,
+    columns: Columns = None,
+    name: Annotated[str | None, typer.Option(help="The data set's name; default: the ledger's, or the file's.")] = None,
+    ledger: Annotated[Path | None, typer.Option(help="The book that pays; without one, nothing is remembered.")] = None,
+    relation: Annotated[str | None, typer.Option(help="add-remove or replace-one; default: the ledger's.")] = None,
+    unit: Unit = None,
+    max_rows: Annotated[int | None, typer.Option(help="With --unit, how many rows of one person count.")] = None,
+    output: Output = None,
+    as_json: AsJson = False,
+) -> None:
+    """Learn a schema from private rows, with noise, and pay for it."""
+    try:
+        if output is not None:
+            check_output(output)
+        if name is None and ledger is not None:
+            name = Ledger.open(ledger).terms.dataset
+        opened = OpenSchema.load(schema) if schema else _named(table, has_header=has_header, columns=columns, name=name)
+        learnt = learn(
+            table,
+            opened,
+            epsilon=epsilon,
+            delta=delta,
+            name=name,
+            ledger=ledger,
+            relation=relation,
+            unit=unit,
+            max_rows=max_rows,
+        )
+    except PrioryError as error:
+        error.spent = error.spent or NOTHING_SPENT
+        raise
+    _write(learnt.dump(), output, as_json=as_json, columns=[column.name for column in learnt.opened.columns])
+    if not as_json:
+        left_out = [name for name, each in learnt.found.items() if each.column.kind in ("id", "text")]
+        say(f"Spent {learnt.cost}.")
+        say(f"Left out: {', '.join(left_out)}." if left_out else "Every column is modelled.")
+        if output is not None:
+            say(f"Wrote {output}. Read it through; what you know to be public may be added.")
+
+
+def ask(
+    table: Annotated[Path, typer.Argument(help="The private table; nothing but its header is read.")],
+    *,
+    has_header: HasHeader = False,
+    columns: Columns = None,
+    name: Annotated[str | None, typer.Option(help="The data set's name; default: the file's.")] = None,
+    output: Output = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make a schema from answers in the terminal, about names alone."""
+    if output is not None:
+        check_output(output)
+    opened = _named(table, has_header=has_header, columns=columns, name=name)
+    say("For every column, what is publicly known of it. Nothing is read from the rows.")
+    told = {column.name: _asked(column) for column in opened.open}
+    whole = opened.whole(told)
+    ids = [column.name for column in whole.columns if column.kind == "id"]
+    if ids:
+        person = typer.prompt("Which column names the person of a row? (empty: none)", default="", err=True)
+        whole = Schema.of(whole.columns, name=whole.name, person=person or None, reading=whole.reading)
+    _write(whole.dump(), output, as_json=as_json, columns=[column.name for column in whole.columns])
+
+
+def _asked(column: OpenColumn) -> Column:
+    """A column from what a person answers; asked again until it can be one."""
+    while True:
+        kind = typer.prompt(f"{column.name}: which kind? ({', '.join(schema_file.WORDS)})", err=True).strip()
+        options = f"kind: {kind}"
+        need = NEEDS.get(kind)
+        if need is not None:
+            example = next(each for each in EXAMPLES if f"kind: {kind.removesuffix('time')}" in each)
+            answer = typer.prompt(f"{column.name}: {need}? with commas, as in {example}", err=True)
+            options += f", {need}: [{answer.strip().strip('[]')}]"
+        if kind in ("real", "date", "datetime"):
+            options += f", bins: {typer.prompt(f'{column.name}: bins?', default=_BINS[kind], err=True)}"
+        if kind not in ("id", "text"):
+            options += ", nullable: true"
+        try:
+            return schema_file.column_of(column.name, options)
+        except SchemaError as error:
+            say(f"{error.reason}; please answer again.")
+
+
+_BINS = {"real": "20", "date": "{every: year}", "datetime": "{every: month}"}
+
+
+def _write(text: str, output: Path | None, *, as_json: bool, columns: list[str]) -> None:
+    if output is not None:
+        check_output(output)
+        output.write_text(text, encoding="utf-8", newline="\n")
+    if as_json:
+        write_json({"schema": text} if output is None else {"output": str(output), "columns": columns})
+    elif output is None:
+        write_data(text)
