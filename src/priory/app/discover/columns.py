@@ -79,7 +79,8 @@ def _category(look: FirstLook, values: NoisyValues) -> Category | None:
         # Integer levels fit texts and numbers alike; a cell without a level is then null.
         whole = sorted(map(int, levels))
         return Category.of(name, whole, ordered=ordered, nullable=True, nulls=look.nulls)
-    return Category.of(name, levels, other="other", ordered=ordered, nullable=look.missing > 0, nulls=look.nulls)
+    other = next(word for word in ("other", "(other)", "((other))") if word not in look.nulls)
+    return Category.of(name, levels, other=other, ordered=ordered, nullable=look.missing > 0, nulls=look.nulls)
 
 
 def _is_whole(text: str) -> bool:

@@ -69,8 +69,8 @@ def number_line(
 def extent(counts: Counts, stddev: float) -> tuple[int | None, int | None]:
     """The first and the last cell that anybody is in, as far as noise lets see; None where nobody is.
 
-    From either end, sums are taken until one is evident. Cells count from where the sum, less one standard deviation
-    for each cell, was least: noise alone makes that sum fall.
+    From either end, sums are taken until one is evident. Cells count from where the sum, less two standard
+    deviations for each cell, was least: noise alone makes that sum fall.
     """
     first, from_end = _start(counts, stddev), _start(counts[::-1], stddev)
     if first is None or from_end is None or first > len(counts) - 1 - from_end:
@@ -83,7 +83,7 @@ def _start(counts: Counts, stddev: float) -> int | None:
     evident = np.flatnonzero(sums > _EVIDENT * stddev * np.sqrt(np.arange(1, len(counts) + 1)))
     if not len(evident):
         return None
-    falling = (counts - stddev).cumsum()[: evident[0]]
+    falling = (counts - 2 * stddev).cumsum()[: evident[0]]
     return int(np.argmin([0.0, *falling]))
 
 
