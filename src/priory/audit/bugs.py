@@ -13,7 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priory.app.registry import MECHANISMS, Mechanism
+from priory.audit import discovery
 from priory.audit import prices as prices_module
+from priory.audit.discovery import complaints_about_discovery, thresholds
 from priory.audit.findings import BUG_PREFIX, Effort, Finding
 from priory.audit.planted import PLANTED, exact_rows
 from priory.audit.prices import prices
@@ -23,7 +25,7 @@ from priory.audit.settings import complaints_about_setting
 from priory.audit.tables import NeighbouringTables
 from priory.data import spelling
 from priory.data.cells import Cells, is_null
-from priory.data.sources import duckdb, opening
+from priory.data.sources import duckdb, opening, raw
 from priory.mechanisms import privbayes
 from priory.mechanisms.mwem.mwem import MWEM
 from priory.privacy import curator as curator_module
@@ -35,7 +37,7 @@ from priory.privacy.functionals import LargestCell
 from priory.privacy.noise import Gaussian, Laplace, Noise
 from priory.privacy.scores import Dependence, L1Error, Payoff
 from priory.queries.query import Query
-from priory.queries.sensitivity import largest_change
+from priory.queries.sensitivity import Relation, largest_change
 
 Make = Callable[[Any], Any]
 Change = Callable[[], AbstractContextManager[object]]
@@ -261,6 +263,36 @@ def _attacked_choice(effort: Effort) -> str | None:
     return f"≥ {bound:.3f} for a claim of 1" if bound > 1 else None
 
 
+def _discovery(effort: Effort) -> str | None:
+    return next(complaints_about_discovery(effort.neighbours), None)
+
+
+def _thresholds(effort: Effort) -> str | None:
+    return next((f"{finding.test}: {finding.figure}" for finding in thresholds(effort) if not finding.passed), None)
+
+
+def _half_as_far(right: Callable[..., int]) -> Callable[..., int]:
+    """A threshold half as far above one person as it should be."""
+
+    def threshold_within(noise: Noise, chance: Fraction) -> int:
+        one = round(1 / noise.step)
+        return one + (right(noise, chance) - one) // 2
+
+    return threshold_within
+
+
+def _by_rows(right: object) -> Callable[..., Any]:  # noqa: ARG001
+    """Values are counted by rows, of which a person may have several."""
+
+    def values(self: raw.RawTable, column: str, reading: raw.Reading) -> Any:  # noqa: ANN401 - as the right one
+        return RIGHT_VALUES(replace(self, has_persons=False), column, reading)
+
+    return values
+
+
+RIGHT_VALUES = raw.RawTable.values
+
+
 def _scaled(kind: type[Noise], factor: float) -> Callable[[Noise], Noise]:
     return lambda noise: kind(Fraction(float(noise.scale) * factor))
 
@@ -310,6 +342,23 @@ BUGS: dict[str, Bug] = {
     ),
     "a largest cell that ignores max_rows": Bug(
         _all_planted((LargestCell, "sensitivity", _of_one_row)), _replay_setting("best mixture, floor")
+    ),
+    "a threshold for values half as far as it should be": Bug(
+        _all_planted((curator_module, "threshold_within", _half_as_far), (discovery, "threshold_within", _half_as_far)),
+        {"threshold": _thresholds, "replay of discovery": _discovery},
+    ),
+    "values counted by rows instead of persons": Bug(
+        _all_planted((raw.RawTable, "values", _by_rows)), {"replay of discovery": _discovery}
+    ),
+    "all rows of a person in a discovery": Bug(
+        _all_planted((raw, "bounded_cells", lambda right: lambda query, names, _: right(query, names, 10**9))),
+        {"replay of discovery": _discovery},
+    ),
+    "a person replaced taken for one added in a discovery": Bug(
+        _all_planted(
+            (curator_module, "persons_sensitivity", lambda right: lambda _, rows: right(Relation.ADD_REMOVE, rows))
+        ),
+        {"replay of discovery": _discovery},
     ),
     **{name: _replay_planted(mechanism) for name, mechanism in PLANTED.items()},
     "sensitivity of half the truth, Laplace": _attacked(PURE, _scaled(Laplace, 0.5)),

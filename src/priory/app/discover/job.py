@@ -147,7 +147,7 @@ def discover(
         rule = None if opened.person is None else PersonRule(opened.person, budget.max_rows, book.secret)
         with account.reserved(book, budget, MECHANISM) as reservation:
             table = open_raw(data, [column.name for column in opened.open], rule, row_limit=limit)
-            found = _looks(reservation, table, opened, noise)
+            found = looks(reservation, table, opened, noise)
         return Discovery(opened, found, _cost(reservation), is_private(noise))
 
 
@@ -213,7 +213,7 @@ def _budget(
     return budget if is_exact or not draws_rounded else in_mu_squared(budget)
 
 
-def _looks(reservation: Reservation, table: RawTable, opened: OpenSchema, noise: Randomness) -> dict[str, Found]:
+def looks(reservation: Reservation, table: RawTable, opened: OpenSchema, noise: Randomness) -> dict[str, Found]:
     """Look at every open column: first at what its cells can be read as, then at numbers, dates and values."""
     whole = reservation.budget
     each = whole.part(Fraction(1, len(opened.open)))

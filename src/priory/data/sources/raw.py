@@ -190,10 +190,10 @@ def _fill(
     with spelling(connection, kind) as spell:
         query = f"SELECT {', '.join([*texts, f'{spell}({person}) AS person'])} FROM {found.table}"
         names = [f"f{i}" for i in range(len(columns))]
-        connection.execute(f"CREATE TABLE raw AS {_bounded(query, names, rule.max_rows)}", {"key": rule.key.hex()})
+        connection.execute(f"CREATE TABLE raw AS {bounded_cells(query, names, rule.max_rows)}", {"key": rule.key.hex()})
 
 
-def _bounded(query: str, names: Sequence[str], max_rows: int) -> str:
+def bounded_cells(query: str, names: Sequence[str], max_rows: int) -> str:
     """Keep the `max_rows` rows of each person that come first by a keyed hash of person, texts and copy number."""
     # The length before each text makes rows with different cells different; a missing cell has none.
     cells = " || ".join([f"coalesce(CAST(length({name}) AS VARCHAR) || ':' || {name}, 'n')" for name in names]) or "''"
