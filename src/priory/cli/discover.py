@@ -12,6 +12,7 @@ from priory.data.dialect import Dialect
 from priory.data.kinds import Column
 from priory.data.schema import Schema
 from priory.data.schema import file as schema_file
+from priory.data.schema.codebook import read_codebook
 from priory.data.schema.open import EXAMPLES, NEEDS, OpenColumn, OpenSchema, read_names
 from priory.errors import NOTHING_SPENT, OptionError, PrioryError, SchemaError
 from priory.privacy.ledger import Ledger
@@ -112,6 +113,23 @@ def ask(
         person = typer.prompt("Which column names the person of a row? (empty: none)", default="", err=True)
         whole = Schema.of(whole.columns, name=whole.name, person=person or None, reading=whole.reading)
     _write(whole.dump(), output, as_json=as_json, columns=[column.name for column in whole.columns])
+
+
+def from_codebook(
+    codebook: Annotated[Path, typer.Argument(help="CSV of column, value, label; Frictionless JSON; DDI XML.")],
+    *,
+    name: Annotated[str | None, typer.Option(help="The data set's name; default: the file's.")] = None,
+    output: Output = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make a schema from the documentation of a table. No rows are read."""
+    if output is not None:
+        check_output(output)
+    opened, comments = read_codebook(codebook, name=name)
+    text = opened.dump(comments) if opened.open else schema_file.dump(opened.whole({}), comments)
+    _write(text, output, as_json=as_json, columns=[column.name for column in opened.columns])
+    if opened.open and not as_json:
+        say(f"Still open: {', '.join(column.name for column in opened.open)}. Give each a kind, levels or bounds.")
 
 
 def _asked(column: OpenColumn) -> Column:

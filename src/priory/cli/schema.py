@@ -14,6 +14,7 @@ from priory.errors import OptionError
 app = typer.Typer(help="Make a schema from public data, or check one.", no_args_is_help=True)
 app.command("discover")(discover.discover)
 app.command("ask")(discover.ask)
+app.command("from-codebook")(discover.from_codebook)
 
 
 @app.command()

@@ -84,6 +84,11 @@ def column_lines(column: Column, comments: Sequence[str] = ()) -> list[str]:
     return [*_commented(comments, "  "), *_entry(f"  {_flow(column.name)}: ", _described(column))]
 
 
+def comment_lines(comments: Sequence[str]) -> list[str]:
+    """The lines of paragraphs above a column."""
+    return _commented(comments, "  ")
+
+
 def written(key: str, value: object, indent: str = "") -> str:
     """A key and its value on one line."""
     return f"{indent}{_flow(key)}: {_flow(value)}"

@@ -139,8 +139,9 @@ class OpenSchema:
         columns = (found[column.name] if isinstance(column, OpenColumn) else column for column in self.columns)
         return Schema.of(columns, name=self.name, person=self.person, reading=self.reading)
 
-    def dump(self) -> str:
-        """The YAML text: every open column asks for its kind."""
+    def dump(self, comments: Mapping[str, Sequence[str]] | None = None) -> str:
+        """The YAML text: every open column asks for its kind, below the comments on it."""
+        comments = comments or {}
         lines = [
             "# Names alone were read. Give every column a kind, from what is publicly known: this file cannot be used",
             "# before that. Or let `priory schema discover` learn what is left open, from the private rows, paid for.",
@@ -154,16 +155,21 @@ class OpenSchema:
         lines += [file.written("reading", reading)] if reading else []
         lines += ["columns:"]
         for column in self.columns:
-            if isinstance(column, OpenColumn):
-                said = {"kind": column.kind, "nulls": list(column.nulls), "format": column.format}
-                options = {word: value for word, value in said.items() if value}
-                lines += ["  # kind? category, ordinal, integer, real, date, datetime, boolean, id or text"] * (
-                    not options
-                )
-                lines += [file.written(column.name, options, "  ")]
-            else:
-                lines += file.column_lines(column)
+            said = comments.get(column.name, ())
+            lines += (
+                file.comment_lines(said) + _asking(column)
+                if isinstance(column, OpenColumn)
+                else file.column_lines(column, said)
+            )
         return "\n".join(lines) + "\n"
+
+
+def _asking(column: OpenColumn) -> list[str]:
+    given = {"kind": column.kind, "nulls": list(column.nulls), "format": column.format}
+    options = {word: value for word, value in given.items() if value}
+    question = "kind?" if column.kind is None else f"{NEEDS.get(column.kind, 'options')}?"
+    hint = " category, ordinal, integer, real, date, datetime, boolean, id or text" if column.kind is None else ""
+    return [f"  # {question}{hint}", file.written(column.name, options, "  ")]
 
 
 def _read(name: str, key: Value, value: Value) -> Column | OpenColumn:
