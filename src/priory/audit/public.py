@@ -10,7 +10,7 @@ from priory.app.registry import MECHANISMS, Mechanism, Registered
 from priory.audit.findings import Effort, Finding
 from priory.audit.replay import REPLAYED, SEED, pairs, replay_pair
 from priory.audit.tables import SCHEMA, NeighbouringTables, write
-from priory.data.sources.files import read_public_file
+from priory.data.public import read_public_file
 from priory.model.bases import PublicRows
 from priory.privacy.noise import Integers
 
@@ -58,5 +58,5 @@ def _encoded(pair: NeighbouringTables, folder: Path) -> Integers:
     from priory.data.sources.frames import cells_of
 
     names = [column.name for column in SCHEMA.modelled]
-    cells = cells_of(read_public_file(write(pair.one, folder / "public.csv"), names), names)
+    cells = cells_of(read_public_file(write(pair.one, folder / "public.csv"), SCHEMA), names)
     return np.stack(list(encode(SCHEMA, cells).values()), axis=1, dtype=np.int64)

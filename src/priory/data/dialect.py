@@ -1,6 +1,8 @@
 """Dialect: how a file spells its cells, declared in the schema under `reading:` and never taken from private rows."""
 
 import codecs
+import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -20,6 +22,7 @@ class Dialect:
         encoding: the name of the encoding.
         header: whether the first line names the columns; if not, they are the schema's columns in order.
         trim: whether blanks around a cell are no part of it.
+        sheet: the name of the sheet, in a spreadsheet that has several.
         decimal: the decimal mark of numbers.
         thousands: what may stand between the thousands of numbers.
         parentheses: whether a number in parentheses is a negative one.
@@ -29,6 +32,7 @@ class Dialect:
     encoding: str = "utf-8"
     header: bool = True
     trim: bool = False
+    sheet: str | None = None
     decimal: str = "."
     thousands: str | None = None
     parentheses: bool = False
@@ -46,6 +50,8 @@ class Dialect:
                 raise SchemaError(f"reading: {word} is true or false; got {getattr(dialect, word)!r}")
         if dialect.delimiter is not None and not _is_delimiter(dialect.delimiter):
             raise SchemaError(f'reading: delimiter is one character, as in ";" or "\\t"; got {dialect.delimiter!r}')
+        if dialect.sheet is not None and not (isinstance(dialect.sheet, str) and dialect.sheet):
+            raise SchemaError(f"reading: sheet is the name of a sheet; got {dialect.sheet!r}")
         check_marks(dialect.decimal, dialect.thousands)
         try:
             is_text = codecs.lookup(dialect.encoding).encode("a")[0]
@@ -73,6 +79,21 @@ def check_marks(decimal: str, thousands: str | None, column: str | None = None) 
         raise SchemaError(f"thousands is one of {', '.join(map(repr, THOUSANDS))}; got {thousands!r}", column=column)
     if thousands == decimal:
         raise SchemaError(f"decimal and thousands are both {decimal!r}; they must differ", column=column)
+
+
+def unique_names(header: Sequence[str]) -> list[str]:
+    """The names of columns, with one for each that has none and another for each that comes again.
+
+    >>> unique_names(["a", "", "a"])
+    ['a', 'column 2', 'a (2)']
+    """
+    names: dict[str, None] = {}
+    declared = set(header)
+    for i, name in enumerate(header, start=1):
+        given = name or f"column {i}"
+        others = itertools.chain([given], (f"{given} ({n})" for n in itertools.count(2)))
+        names[next(other for other in others if other not in names and (other == name or other not in declared))] = None
+    return list(names)
 
 
 def _is_delimiter(text: object) -> bool:

@@ -15,7 +15,6 @@ MICROSECONDS_A_DAY = 86_400_000_000
 FIRST_DAY = dt.date.min.toordinal() - DAY_ZERO
 LAST_DAY = dt.date.max.toordinal() - DAY_ZERO
 
-FORMAT_FIELDS = {"Y": "([0-9]{4})"} | dict.fromkeys("mdHMS", "([0-9]{1,2})")
 ISO_DATE = "([0-9]{4})-([0-9]{2})-([0-9]{2})"
 ISO_DATETIME = ISO_DATE + r"[T ]([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,6}))?)?"
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from priory.data.cells import Unread
-from priory.data.kinds import numbers
 from priory.data.kinds.declared import MOST_WHOLE
+from priory.data.kinds.numbers import PLAIN, NumberFormat
 from priory.data.moments import DAY_ZERO
 
 # Longer texts are neither numbers nor levels.
@@ -67,7 +67,13 @@ class Probe(ABC):
 
 @dataclass(frozen=True)
 class Spellings(Probe):
-    """What a text can be read as: missing, a word for true or false, a number, a date, or just a text."""
+    """What a text can be read as: missing, a word for true or false, a number, a date, or just a text.
+
+    Attributes:
+        format: how texts spell numbers.
+    """
+
+    format: NumberFormat = PLAIN
 
     @cached_property
     def cells(self) -> tuple[tuple[str, str, int], ...]:
@@ -89,7 +95,7 @@ class Spellings(Probe):
         return len(self.cells)
 
     def place(self, text: str | None) -> int:
-        return self._places[_spelled(text)]
+        return self._places[_spelled(text, self.format)]
 
 
 @dataclass(frozen=True)
@@ -98,16 +104,18 @@ class Numbers(Probe):
 
     Attributes:
         edges: where the intervals begin, rising.
+        format: how texts spell numbers.
     """
 
     edges: tuple[float, ...]
+    format: NumberFormat = PLAIN
 
     @property
     def size(self) -> int:
         return len(self.edges) + 2
 
     def place(self, text: str | None) -> int:
-        number = None if text is None or len(text) > LONGEST else numbers.of_text(text)
+        number = None if text is None or len(text) > LONGEST else self.format.of_text(text)
         return self.size - 1 if number is None or isinstance(number, Unread) else bisect_right(self.edges, number)
 
 
@@ -149,19 +157,19 @@ _EITHER = {"m/d/Y": "either", "d/m/Y": "either"}
 PROBES = (Spellings, Numbers, Days)
 
 
-def _spelled(text: str | None) -> tuple[str, str, int]:
+def _spelled(text: str | None, form: NumberFormat) -> tuple[str, str, int]:
     if text is None or not text.strip():
         return "null", "", -1
     if len(text) > LONGEST:
         return "text", "", -1
     if text in NULL_TOKENS or text in WORDS:
         return "null" if text in NULL_TOKENS else "boolean", text, -1
-    return _measured(text) or ("text", "", -1)
+    return _measured(text, form) or ("text", "", -1)
 
 
-def _measured(text: str) -> tuple[str, str, int] | None:
+def _measured(text: str, form: NumberFormat) -> tuple[str, str, int] | None:
     """The cell of a text that is a number, a code of digits or a date."""
-    number = numbers.of_text(text)
+    number = form.of_text(text)
     if PADDED.fullmatch(text):
         return "padded", "", -1
     if not isinstance(number, Unread):

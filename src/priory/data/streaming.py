@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
-from priory.data.sources.files import PARQUET_SUFFIXES, connect, container_errors
+from priory.data.sources.containers import PARQUET_SUFFIXES
+from priory.data.sources.files import connect, container_errors
 from priory.data.sql import literal
 from priory.data.table import Table
 from priory.data.writing import written_whole

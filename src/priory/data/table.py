@@ -1,7 +1,6 @@
 """Table: named columns with null masks, what people get back."""
 
 import html
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priory.data.cells import Cells
+from priory.data.kinds.moment_format import MomentFormat
 from priory.data.sources.files import connect, container_errors
 from priory.data.sql import identifier, literal
 from priory.data.visible import visible
@@ -285,17 +285,11 @@ def _value_texts(cells: Cells) -> list[str]:
         words = spelling if isinstance(spelling, tuple) else ("false", "true")
         return [words[value] for value in values]
     if kind in ("date", "datetime"):
-        if isinstance(spelling, str):
-            return [_formatted(value, spelling) for value in values]
-        return [value.isoformat() for value in values]
-    return [repr(value) for value in values] if kind == "real" else [str(value) for value in values]
-
-
-def _formatted(value: Any, spelling: str) -> str:  # noqa: ANN401 - a date or a datetime
-    # Not strftime, which does not write early years with four digits everywhere.
-    names = {"Y": "year", "m": "month", "d": "day", "H": "hour", "M": "minute", "S": "second"}
-    parts = {letter: str(getattr(value, name, 0)).zfill(4 if letter == "Y" else 2) for letter, name in names.items()}
-    return re.sub("%([YmdHMS])", lambda field: parts[field[1]], spelling)
+        texts_of = MomentFormat(spelling if isinstance(spelling, str) else None, kind == "datetime").text_of
+        return [texts_of(value) for value in values]
+    texts = [repr(value) for value in values] if kind == "real" else [str(value) for value in values]
+    is_marked = kind == "real" and isinstance(spelling, str)
+    return [text.replace(".", str(spelling)) for text in texts] if is_marked else texts
 
 
 def _csv_texts(cells: Cells) -> list[str]:

@@ -45,7 +45,7 @@ class Found:
 def grid_of(look: FirstLook) -> Numbers | Days | None:
     """What is to be counted next of a column: numbers or dates, more finely where they were seen; None for nothing."""
     if look.kind in NUMBERS and (seen := look.intervals("number")):
-        return Numbers(refined(seen, whole=look.kind == "integer"))
+        return Numbers(refined(seen, whole=look.kind == "integer"), look.format)
     if look.kind in DATES and (seen := look.intervals("date")) and (spelling := _spelling(look)) is not None:
         return Days(_years(seen), spelling)
     return None
@@ -112,6 +112,7 @@ def _number(look: FirstLook, grid: Numbers, noisy: Measurement, values: NoisyVal
         high=high,
         edges=edges,
         spikes=() if line.is_single else line.spikes,
+        format=look.format,
         nullable=True,
         nulls=look.nulls,
     )

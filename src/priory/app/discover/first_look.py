@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from dataclasses import dataclass, field
 
+from priory.data.kinds.numbers import PLAIN, NumberFormat
 from priory.data.probes import PAIRS, Spellings
 from priory.data.schema.open import OpenColumn
 from priory.privacy.measurement import Measurement
@@ -32,18 +33,20 @@ class FirstLook:
         column: what is declared of it.
         counts: about how many rows are in each cell of the probe, where that is above the noise.
         stddev: of each count.
+        format: how texts spell numbers.
     """
 
     column: OpenColumn
     counts: dict[tuple[str, str, int], float] = field(repr=False)
     stddev: float
+    format: NumberFormat = PLAIN
 
     @classmethod
-    def of(cls, column: OpenColumn, noisy: Measurement) -> "FirstLook":
+    def of(cls, column: OpenColumn, noisy: Measurement, form: NumberFormat) -> "FirstLook":
         """What a noisy marginal of the column by `Spellings` shows."""
         least = audible(noisy)
         cells = zip(SPELLINGS.cells, noisy.values.tolist(), strict=True)
-        return cls(column, {cell: float(count) for cell, count in cells if count > least}, noisy.stddev)
+        return cls(column, {cell: float(count) for cell, count in cells if count > least}, noisy.stddev, form)
 
     def total(self, family: str, spelling: str | None = None) -> float:
         """About how many rows are of a family, and a spelling."""

@@ -8,12 +8,13 @@ from pathlib import Path
 from priory.app.account import accounted
 from priory.app.discover import columns
 from priory.app.discover.columns import Found
-from priory.app.discover.first_look import SPELLINGS, FirstLook
+from priory.app.discover.first_look import FirstLook
 from priory.data.persons import PersonRule
+from priory.data.probes import Spellings
 from priory.data.schema import Schema
 from priory.data.schema import file as schema_file
 from priory.data.schema.open import NEEDS, OpenSchema, read_names
-from priory.data.sources.files import PARQUET_SUFFIXES
+from priory.data.sources.containers import PARQUET_SUFFIXES
 from priory.data.sources.frames import names_of
 from priory.data.sources.raw import Probed, RawTable, open_raw
 from priory.data.sources.source import checked_row_limit
@@ -146,7 +147,14 @@ def discover(
         limit = checked_row_limit(row_limit)
         rule = None if opened.person is None else PersonRule(opened.person, budget.max_rows, book.secret)
         with account.reserved(book, budget, MECHANISM) as reservation:
-            table = open_raw(data, [column.name for column in opened.open], rule, row_limit=limit)
+            table = open_raw(
+                data,
+                [column.name for column in opened.open],
+                rule,
+                names=[column.name for column in opened.columns],
+                reading=opened.reading,
+                row_limit=limit,
+            )
             found = looks(reservation, table, opened, noise)
         return Discovery(opened, found, _cost(reservation), is_private(noise))
 
@@ -219,11 +227,12 @@ def looks(reservation: Reservation, table: RawTable, opened: OpenSchema, noise: 
     each = whole.part(Fraction(1, len(opened.open)))
     additive = whole.additive / len(opened.open)
     asked = [column for column in opened.open if column.kind not in ("id", "text")]
-    curator = Curator(reservation, Probed(table, {column.name: SPELLINGS for column in asked}), randomness=noise)
+    probe = Spellings(table.format)
+    curator = Curator(reservation, Probed(table, {column.name: probe for column in asked}), randomness=noise)
     answers = _answered(curator, each.part(FIRST)) if asked else {}
-    looks = {column.name: FirstLook.of(column, answers[column.name]) for column in asked}
+    looks = {column.name: FirstLook.of(column, answers[column.name], table.format) for column in asked}
     grids = {name: grid for name, look in looks.items() if (grid := columns.grid_of(look)) is not None}
-    curator = Curator(reservation, Probed(table, {**dict.fromkeys(looks, SPELLINGS), **grids}), randomness=noise)
+    curator = Curator(reservation, Probed(table, {**dict.fromkeys(looks, probe), **grids}), randomness=noise)
     finer = _answered(curator, each.part(SECOND / 2), tuple(grids)) if grids else {}
     values: dict[str, NoisyValues] = {}
     for name, look in looks.items():

@@ -4,7 +4,7 @@ import itertools
 import math
 import sys
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar, Unpack
@@ -26,6 +26,7 @@ from priory.data.kinds.declared import (
     checked_number,
 )
 from priory.data.kinds.kind import Mask, PublicValue, Span
+from priory.data.kinds.numbers import PLAIN, NumberFormat
 from priory.data.kinds.options import ColumnOptions
 from priory.data.sql import Cell
 from priory.errors import SchemaError
@@ -33,6 +34,7 @@ from priory.errors import SchemaError
 # Drafts: up to this many integers get a bin each; more, and reals, about this many bins.
 MOST_SINGLE = 100
 USUAL_BINS = 20
+NUMBER_FORMAT = tuple(field.name for field in fields(NumberFormat))
 LARGEST = Fraction(sys.float_info.max)
 
 
@@ -51,10 +53,11 @@ class Number(Binned):
             where it is a spike.
         spikes: the numbers with a place to themselves, ascending.
         other: a number in the place where cells that are no numbers go.
+        format: how texts spell the numbers.
     """
 
     WORDS: ClassVar[tuple[str, ...]] = ("integer", "real")
-    OPTIONS: ClassVar[tuple[str, ...]] = ("bounds", "bins", "spikes")
+    OPTIONS: ClassVar[tuple[str, ...]] = ("bounds", "bins", "spikes", *NUMBER_FORMAT)
     READING_TYPE: ClassVar[type[np.generic]] = np.float64
 
     name: str
@@ -66,6 +69,7 @@ class Number(Binned):
     edges: tuple[float, ...]
     spikes: tuple[float, ...]
     other: float | None
+    format: NumberFormat
 
     @classmethod
     def of(
@@ -78,6 +82,7 @@ class Number(Binned):
         edges: Sequence[float] | None = None,
         spikes: Sequence[float] = (),
         other: float | None = None,
+        format: NumberFormat = PLAIN,  # noqa: A002 - the word that moments have, too
         **missing: Unpack[Nulls],
     ) -> "Number":
         """Build a column from its bounds, its bins (for whole numbers: default one for each) and its spikes."""
@@ -99,7 +104,7 @@ class Number(Binned):
         if other is not None:
             other = checked_number(name, other, "other", whole=whole)
             check_other_inside(name, other, low, high)
-        return cls(whole=whole, low=low, high=high, edges=places, spikes=spikes, other=other, **common)
+        return cls(whole=whole, low=low, high=high, edges=places, spikes=spikes, other=other, format=format, **common)
 
     @property
     def kind(self) -> str:
@@ -123,13 +128,15 @@ class Number(Binned):
                 edges=edges,
                 spikes=() if spikes is None else options.scalars(spikes, "spikes", "a spike"),
                 other=options.other,
+                format=NumberFormat.of(options.name, **options.scalars_of(NUMBER_FORMAT)),
                 **options.nulls(),
             )
 
     def described(self) -> dict[str, Any]:
-        """The bounds, the shortest words for the bins, and the spikes."""
+        """The bounds, the shortest words for the bins, the spikes, and how texts spell the numbers."""
         bounds = {"bounds": [self.low, self.high]}
-        return bounds | self._described_bins() | ({"spikes": list(self.spikes)} if self.spikes else {})
+        spikes = {"spikes": list(self.spikes)} if self.spikes else {}
+        return bounds | self._described_bins() | spikes | asdict(self.format)
 
     def _described_bins(self) -> dict[str, Any]:
         if self.whole and self.places == self.high - self.low + 1:
@@ -197,7 +204,7 @@ class Number(Binned):
         return f"({self.point_text(spike)}, {self.interval(i).partition(', ')[2]}"
 
     def read_text(self, text: str) -> Reading:
-        return numbers.of_text(text)
+        return self.format.of_text(text)
 
     def read_typed(self, cell: object) -> Reading:
         return numbers.of_typed(cell)
@@ -208,7 +215,11 @@ class Number(Binned):
         return values.astype(np.float64), np.ones(len(values), dtype=bool)
 
     def sql_point(self, cell: Cell) -> str | None:
-        return numbers.in_sql(cell)
+        return self.format.in_sql(cell)
+
+    @property
+    def spelling(self) -> str | None:
+        return None if self.format.decimal == "." else self.format.decimal
 
     def drawn(self, low: NDArray[Any], high: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
         """One point in each [low, high); for reals that end at the upper bound, the bound too."""

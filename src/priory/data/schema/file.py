@@ -43,13 +43,14 @@ def parse(text: str, path: str | None = None) -> Schema:
     for key in ("name", "columns"):
         if key not in top:
             raise root.error(f"a schema needs {key}:; add it")
-    columns = [read_column(name, *entry) for name, entry in top["columns"].entries("columns").items()]
+    reading = read_dialect(top["reading"]) if "reading" in top else dialect.USUAL
+    columns = [read_column(name, *entry, reading) for name, entry in top["columns"].entries("columns").items()]
     with root.located():
         return Schema.of(
             name=top["name"].written("name"),
             columns=columns,
             person=_read_person(top["person"], columns) if "person" in top else None,
-            reading=read_dialect(top["reading"]) if "reading" in top else dialect.USUAL,
+            reading=reading,
             discovered=[(key, value.written(key)) for key, (_, value) in _cost(top).items()],
             groups=[_read_group(value, columns) for value in _listed(top, "groups")],
             constraints=[_read_constraint(value, columns) for value in _listed(top, "constraints")],
@@ -71,7 +72,7 @@ def dump(schema: Schema, comments: Mapping[str, Sequence[str]] | None = None) ->
     lines += _entry("discovered: ", dict(schema.discovered)) if schema.discovered else []
     lines += ["columns:"]
     for column in schema.columns:
-        lines += column_lines(column, comments.get(column.name, ()))
+        lines += column_lines(column, comments.get(column.name, ()), schema.reading)
     for title, parts in (("groups:", schema.groups), ("constraints:", schema.constraints)):
         lines += [title] if parts else []
         for part in parts:
@@ -79,9 +80,9 @@ def dump(schema: Schema, comments: Mapping[str, Sequence[str]] | None = None) ->
     return "\n".join(lines) + "\n"
 
 
-def column_lines(column: Column, comments: Sequence[str] = ()) -> list[str]:
+def column_lines(column: Column, comments: Sequence[str] = (), reading: Dialect = dialect.USUAL) -> list[str]:
     """The lines of one column, below `columns:`, with paragraphs above it."""
-    return [*_commented(comments, "  "), *_entry(f"  {_flow(column.name)}: ", _described(column))]
+    return [*_commented(comments, "  "), *_entry(f"  {_flow(column.name)}: ", _described(column, reading))]
 
 
 def comment_lines(comments: Sequence[str]) -> list[str]:
@@ -121,8 +122,8 @@ def read_dialect(value: Value) -> Dialect:
         return Dialect.of(**{word: option.scalar(word) for word, option in options.items()})
 
 
-def read_column(name: str, key: Value, value: Value) -> Column:
-    """The column that an entry of `columns:` declares."""
+def read_column(name: str, key: Value, value: Value, reading: Dialect = dialect.USUAL) -> Column:
+    """The column that an entry of `columns:` declares, for files that are spelled so."""
     entries = value.entries("a column", name)
     if "kind" not in entries:
         raise key.error(f"the column needs kind:, one of {', '.join(WORDS)}", name)
@@ -130,7 +131,8 @@ def read_column(name: str, key: Value, value: Value) -> Column:
     if word not in WORDS:
         raise entries["kind"][1].error(f"there is no kind {word!r}; {suggestion(word, WORDS)}", name)
     kind, what = BY_WORD.get(word), f"a column of kind {word}"
-    options = ColumnOptions(name, key, value.options((*COMMON, *kind.OPTIONS) if kind else ("kind",), what, name))
+    words = (*COMMON, *kind.OPTIONS) if kind else ("kind",)
+    options = ColumnOptions(name, key, value.options(words, what, name), reading)
     with key.located():
         return kind.read(word, options) if kind else Unmodelled.of(name, kind=word)
 
@@ -215,12 +217,13 @@ def _read_order(value: Value) -> Constraint:
     return Order(columns=names)
 
 
-def _described(column: Column) -> dict[str, Any]:
-    """The options of a column, in the order people read them."""
+def _described(column: Column, reading: Dialect) -> dict[str, Any]:
+    """The options of a column, in the order people read them, without those that hold for the whole file."""
     options: dict[str, Any] = {"kind": column.kind}
     if not isinstance(column, ModelledColumn):
         return options
-    options |= column.described()
+    described = column.described().items()
+    options |= {word: value for word, value in described if value != getattr(reading, word, None)}
     options |= {"other": column.other_written} if column.other is not None else {}
     options |= {"nullable": True} if column.nullable else {}
     return options | ({"nulls": list(column.nulls)} if column.nulls else {})
@@ -278,8 +281,8 @@ def _broken(line: str, indent: str) -> list[str]:
 def _flow(value: object) -> str:
     """A value in YAML's flow style; every text that could be read as something else is quoted."""
     match value:
-        case bool():
-            return "true" if value else "false"
+        case None | bool():
+            return {None: "null", True: "true", False: "false"}[value]
         case int():
             return str(value)
         case float():

@@ -4,10 +4,10 @@ It is what `schema init --header-only` writes, for a person or `schema discover`
 header is read, and only where somebody says that there is one: a first line that holds a record would be published.
 """
 
-import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from priory.data import dialect, yaml_reader
 from priory.data.dialect import Dialect
@@ -17,6 +17,9 @@ from priory.data.schema import file
 from priory.data.schema.schema import Schema
 from priory.data.yaml_reader import Value, suggestion
 from priory.errors import DataError, SchemaError
+
+if TYPE_CHECKING:
+    from priory.data.sources.containers import PlainFile
 
 # What a column of a kind cannot do without, apart from bins.
 NEEDS = {
@@ -190,31 +193,37 @@ def _read(name: str, key: Value, value: Value) -> Column | OpenColumn:
     )
 
 
-def read_names(path: str | Path, *, delimiter: str | None = None) -> list[str]:
-    """The names in the first line of a CSV file, or of a Parquet file's columns; nothing else is read.
+def read_names(path: str | Path, *, reading: Dialect = dialect.USUAL) -> list[str]:
+    """The names in the first line of a CSV file or sheet, or of the columns of another file; nothing else is used.
 
     Raises:
-        DataError: the file cannot be opened, or its header names a column twice or not at all.
+        DataError: the file cannot be opened, or has no names.
     """
-    from priory.data.sources.files import PARQUET_SUFFIXES, check_readable, connect, open_file
+    from priory.data.sources.containers import JSON_SUFFIXES, PARQUET_SUFFIXES, plain_file, suffix_of
+    from priory.data.sources.files import connect, open_file, records, suffix_delimiter
+    from priory.data.sources.frame_files import is_frame_file, read_frame_file
 
-    path = check_readable(path)
-    if path.name.lower().endswith(PARQUET_SUFFIXES):
-        with connect() as connection:
-            return list(open_file(connection, path, ()).cells)
+    if suffix_of(path) in JSON_SUFFIXES:
+        raise DataError(f"{path} has its names in its rows, which are not read; name the columns with --columns")
+    if is_frame_file(path):
+        return list(read_frame_file(path, reading))
+    with plain_file(path, reading.encoding) as file:
+        if file.is_any(PARQUET_SUFFIXES):
+            with connect() as connection:
+                return list(open_file(connection, file, ()).cells)
+        first = _first_line(file)
+        marks = reading.delimiter or suffix_delimiter(file) or dialect.DELIMITERS
+    names = max((next(records(first, mark), []) for mark in marks), key=len)
+    if not any(names):
+        raise DataError(f"{path} is empty; its first line must name the columns, or name them with --columns")
+    return dialect.unique_names(names)
+
+
+def _first_line(file: "PlainFile") -> str:
     import gzip
 
     try:
-        with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as lines:
-            first = lines.readline().decode("utf-8-sig").rstrip("\r\n")
+        with gzip.open(file.path, "rb") if file.is_any((".gz",)) else file.path.open("rb") as lines:
+            return lines.readline().decode("utf-8-sig").rstrip("\r\n")
     except (UnicodeDecodeError, OSError, EOFError):
-        raise DataError(f"{path}: its first line cannot be read as UTF-8 text") from None
-    marks = [delimiter] if delimiter else list(dialect.DELIMITERS)
-    headers = [next(csv.reader([first], delimiter=mark), []) for mark in marks]
-    names = [name.strip() for name in max(headers, key=len)]
-    if not any(names):
-        raise DataError(f"{path} is empty; its first line must name the columns, or name them with --columns")
-    if len(set(names)) < len(names) or not all(names):
-        # Nothing of the line is quoted: it may be a record after all.
-        raise DataError(f"{path}: its first line names a column twice or not at all; rename it, or give --columns")
-    return names
+        raise file.error("its first line cannot be read as UTF-8 text") from None

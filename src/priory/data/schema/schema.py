@@ -174,13 +174,13 @@ class Schema:
 
     @classmethod
     def from_public(cls, data: object, *, name: str) -> "Schema":
-        """A schema that fits a public table: a data frame, or the path of a CSV or Parquet file.
+        """A schema that fits a public table: a data frame, or the path of a file.
 
         Never give it private rows: levels and bounds are read from the cells.
         """
-        from priory.data.schema import draft
+        from priory.data.drafting import draft_schema
 
-        return cls.of(draft.columns_of(data), name=name)
+        return draft_schema(data, name=name).schema
 
     def dump(self) -> str:
         """The schema as YAML text."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from priory.data.sources.containers import plain_file
 from priory.data.sources.encoding import bounded, encoding, person_cell
 from priory.data.sources.files import OpenTable, connect, container_errors, open_file, open_relation
 from priory.data.sources.frames import position
@@ -131,10 +132,12 @@ def _make_codes(
     """Create the table `codes`: one row for each record that counts."""
     wanted = [column.name for column in schema.modelled] + ([rule.column] if rule else [])
     if isinstance(data, str | Path):
-        found = open_file(connection, data, wanted)
-        query = _query(found, schema, rule, wanted)
-        with container_errors(data):
-            _keep_codes(connection, query, found, schema, rule)
+        reading, names = schema.reading, [column.name for column in schema.columns]
+        with plain_file(data, reading.encoding) as file:
+            found = open_file(connection, file, wanted, reading, names)
+            query = _query(found, schema, rule, wanted)
+            with container_errors(file.shown):
+                _keep_codes(connection, query, found, schema, rule)
         return
     # A relation lives in its owner's database, where we leave nothing: its codes come over in a file of our own.
     view, file = f"priory_{secrets.token_hex(8)}", folder / "codes.parquet"

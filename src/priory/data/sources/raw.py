@@ -16,12 +16,15 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from priory.data.cells import Cells, is_null
-from priory.data.kinds import numbers
+from priory.data.dialect import USUAL, Dialect
+from priory.data.kinds.numbers import PLAIN, NumberFormat
 from priory.data.probes import LONGEST, PROBES, Probe
 from priory.data.sources import frames
+from priory.data.sources.containers import plain_file
 from priory.data.sources.duckdb import DEFAULT_MEMORY, spelling
 from priory.data.sources.encoding import person_cell
 from priory.data.sources.files import OpenTable, connect, container_errors, open_file, open_relation
+from priory.data.sources.frame_files import is_frame_file, read_frame_file
 from priory.data.sources.source import ROW_LIMIT, checked_cliques
 from priory.data.spelling import person_texts
 from priory.data.sql import Cell, identifier, literal
@@ -66,12 +69,14 @@ class RawTable:
         connection: the database, with the table `raw`.
         has_persons: whether rows are told apart by a person.
         row_limit: how many rows are declared.
+        format: how texts spell numbers.
     """
 
     columns: tuple[str, ...]
     connection: DuckDBPyConnection
     has_persons: bool
     row_limit: int = ROW_LIMIT
+    format: NumberFormat = PLAIN
 
     def __repr__(self) -> str:
         return f"RawTable({len(self.columns)} columns)"
@@ -84,7 +89,7 @@ class RawTable:
     def values(self, column: str, reading: Reading) -> Iterator[Values]:
         """The distinct values of a column and how many persons have each; missing and long ones are left out."""
         name = f"f{self.columns.index(column)}"
-        value = numbers.in_sql(Cell(name, "VARCHAR")) if reading == "number" else name
+        value = self.format.in_sql(Cell(name, "VARCHAR")) if reading == "number" else name
         persons = "count(DISTINCT person)" if self.has_persons else "count(*)"
         is_value = f"length({name}) <= {LONGEST} AND trim({name}) <> '' AND {value} IS NOT NULL"
         query = f"SELECT {value} AS v, {persons} AS n FROM raw WHERE {is_value} GROUP BY 1"
@@ -143,10 +148,21 @@ def open_raw(
     columns: Sequence[str],
     rule: PersonRule | None,
     *,
+    names: Sequence[str] | None = None,
+    reading: Dialect = USUAL,
     memory: int = DEFAULT_MEMORY,
     row_limit: int = ROW_LIMIT,
 ) -> RawTable:
     """Open a path, a frame or a DuckDB relation as raw cells, and keep the rows of each person that count.
+
+    Args:
+        data: what holds the rows.
+        columns: the columns that are wanted.
+        rule: which rows of a person count, where rows are told apart by a person.
+        names: all columns in order, for a file whose first line does not name them.
+        reading: how a file spells its cells.
+        memory: how many bytes it may take; beyond that it stays in a temporary folder.
+        row_limit: how many rows are declared.
 
     Raises:
         DataError: the container cannot be read, or lacks a column. Never because of a cell.
@@ -154,12 +170,19 @@ def open_raw(
     folder = tempfile.mkdtemp(prefix="priory-")
     connection = connect(memory_limit=f"{memory}B", temp_directory=folder)
     try:
-        with container_errors(data if isinstance(data, str | Path) else "the table"):
-            _fill(connection, data, list(columns), rule, Path(folder))
+        if isinstance(data, str | Path) and is_frame_file(data):
+            data = read_frame_file(data, reading, names)
+        if isinstance(data, str | Path):
+            with plain_file(data, reading.encoding) as file, container_errors(file.shown):
+                wanted = list(columns) + ([rule.column] if rule else [])
+                _fill(connection, open_file(connection, file, wanted, reading, names), columns, rule)
+        else:
+            with container_errors("the table"):
+                _fill(connection, _opened(connection, data, list(columns), rule, Path(folder)), columns, rule)
     except BaseException:
         _forget(connection, folder)
         raise
-    table = RawTable(tuple(columns), connection, rule is not None, row_limit)
+    table = RawTable(tuple(columns), connection, rule is not None, row_limit, number_format(reading))
     weakref.finalize(table, _forget, connection, folder)
     return table
 
@@ -169,17 +192,24 @@ def _forget(connection: DuckDBPyConnection, folder: str) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def _fill(
+def number_format(reading: Dialect) -> NumberFormat:
+    """How the numbers of a file are spelled, as far as it says so for all its columns."""
+    return NumberFormat(decimal=reading.decimal, thousands=reading.thousands, parentheses=reading.parentheses)
+
+
+def _opened(
     connection: DuckDBPyConnection, data: object, columns: list[str], rule: PersonRule | None, folder: Path
-) -> None:
-    """Create the table `raw`: f0, f1, … and, with a rule, `person`."""
+) -> OpenTable:
+    """A relation or a frame as a table of our own database."""
     wanted = columns + ([rule.column] if rule else [])
-    if isinstance(data, str | Path):
-        found = open_file(connection, data, wanted)
-    elif type(data).__name__ == "DuckDBPyRelation":
-        found = _copied(connection, data, wanted, folder)
-    else:
-        found = _registered(connection, data, columns, rule)
+    if type(data).__name__ == "DuckDBPyRelation":
+        return _copied(connection, data, wanted, folder)
+    return _registered(connection, data, columns, rule)
+
+
+def _fill(connection: DuckDBPyConnection, found: OpenTable, columns: Sequence[str], rule: PersonRule | None) -> None:
+    """Create the table `raw`: f0, f1, … and, with a rule, `person`."""
+    wanted = [*columns, *([rule.column] if rule else [])]
     for name in wanted:
         frames.position(list(found.cells), name)
     texts = [f"{_as_text(found.cells[name])} AS f{i}" for i, name in enumerate(columns)]

@@ -1,0 +1,134 @@
+"""Draft: a schema that fits a public table, with its comments. Never for private rows."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from priory.data.dialect import USUAL, Dialect
+from priory.data.drafting import texts
+from priory.data.drafting.columns import Drafted, draft_column
+from priory.data.drafting.sniffing import has_record_for_header, sniffed
+from priory.data.kinds import ModelledColumn, Number
+from priory.data.schema import Schema, file
+from priory.data.survey import Seen, survey_file, survey_frame
+from priory.data.visible import visible
+from priory.data.writing import written_whole
+from priory.errors import DataError
+
+LONGEST = 40
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A drafted schema.
+
+    Attributes:
+        schema: the schema; the table it was drafted from fits it.
+        comments: what stands above each column in its file, and for "" what begins the file.
+        called: for each awkward column, what kind of awkward it is.
+        left_out: the columns that are declared and not modelled, each with the reason.
+        notes: what else a person should know, in sentences.
+    """
+
+    schema: Schema
+    comments: Mapping[str, Sequence[str]]
+    called: Mapping[str, str]
+    left_out: Mapping[str, str]
+    notes: tuple[str, ...] = ()
+
+    def dump(self) -> str:
+        """The schema as YAML text with its comments."""
+        return file.dump(self.schema, self.comments)
+
+    def save(self, path: str | Path) -> None:
+        """Write the schema with its comments to a YAML file."""
+        with written_whole(path) as draft:
+            draft.write_text(self.dump(), encoding="utf-8", newline="\n")
+
+
+def draft_schema(data: object, *, name: str, reading: Dialect = USUAL) -> Draft:
+    """A schema that fits a public table: a data frame, or the path of a file.
+
+    Args:
+        data: the public table. Its levels and bounds are read from the cells.
+        name: what the data set is called.
+        reading: what is known of how a file spells its cells; the rest is found from the file.
+
+    Raises:
+        DataError: the table cannot be read, has no rows, or has no column that can be modelled.
+    """
+    notes: tuple[str, ...] = ()
+    if isinstance(data, str | Path):
+        reading = sniffed(data, reading=reading)
+        columns = survey_file(data, reading)
+        if has_record_for_header(data, reading):
+            notes = ("The first line holds numbers: if it is a record and names no columns, draft with --no-header.",)
+    else:
+        columns = survey_frame(data)
+    if not columns or not columns[0].rows:
+        raise DataError(f"the public table has no {'rows' if columns else 'columns'}; there is nothing to draft from")
+    if reading.decimal == "." and reading.thousands != ",":
+        reading = replace(reading, decimal=texts.decimal_mark(columns))
+    drafted = [draft_column(seen, reading) for seen in columns]
+    return _draft(columns, drafted, name, reading, notes)
+
+
+def _draft(
+    columns: Sequence[Seen], drafted: Sequence[Drafted], name: str, reading: Dialect, notes: tuple[str, ...]
+) -> Draft:
+    left_out = {
+        each.column.name: ", ".join(each.called) for each in drafted if not isinstance(each.column, ModelledColumn)
+    }
+    if len(left_out) == len(drafted):
+        why = "; ".join(f"{visible(column)} ({reason})" for column, reason in left_out.items())
+        raise DataError(f"every column would be left out, and nothing modelled: {why}")
+    schema = Schema.of([each.column for each in drafted], name=name, reading=reading)
+    comments = {seen.name: _comment(seen, each) for seen, each in zip(columns, drafted, strict=True)}
+    called = {each.column.name: ", ".join(each.called) for each in drafted if each.called}
+    comments[""] = _head(columns[0].rows, schema, left_out, notes)
+    return Draft(schema, comments, called, left_out, notes)
+
+
+def _head(rows: int, schema: Schema, left_out: Mapping[str, str], notes: Sequence[str]) -> list[str]:
+    listed = "; ".join(f"{column} ({why})" for column, why in left_out.items()) or "none"
+    return [
+        f"Drafted from a public table of {rows:,} rows; all of its cells fit.",
+        "Read it through: bounds, levels and bins must be what you know to be public of the private table, too.",
+        f"{len(schema.modelled)} of {len(schema.columns)} columns are modelled. Left out: {listed}.",
+        *notes,
+    ]
+
+
+def _comment(seen: Seen, drafted: Drafted) -> list[str]:
+    called = f" Called: {'; '.join(drafted.called)}." if drafted.called else ""
+    return [
+        f"Seen: {_described(seen, drafted)}.{called}",
+        f"Decided: {drafted.decided}.",
+        f"Else: {drafted.instead}.",
+    ]
+
+
+def _described(seen: Seen, drafted: Drafted) -> str:
+    is_null = np.isin(seen.texts, drafted.nulls)
+    missing = seen.missing + int(seen.text_counts[is_null].sum())
+    spelled = [_quoted(text) for text in seen.texts[is_null][:5]]
+    how = f" (written {', '.join(spelled)})" if spelled else ""
+    parts = [f"{seen.rows:,} cells", f"{missing:,} missing{how}" if missing else "none missing"]
+    levels, counts = seen.texts[~is_null], seen.text_counts[~is_null]
+    if len(levels):
+        often = f", most often {_quoted(levels[0])} ({counts[0] / seen.rows:.1%})" if counts[0] > 1 else ""
+        is_one = len(levels) == 1 and not len(seen.typed)
+        parts.append(f"always {_quoted(levels[0])}" if is_one else f"{len(levels):,} distinct texts{often}")
+    if len(seen.typed) and seen.typed.dtype.kind in "iufM":
+        low, high = (str(value)[:26] for value in (seen.typed.min(), seen.typed.max()))
+        parts.append(f"{len(seen.typed):,} distinct values from {low} to {high}")
+    if isinstance(drafted.column, Number) and len(levels):
+        parts[-1] += ", all of them numbers" if not is_null.any() else ", the others numbers"
+    return "; ".join(parts)
+
+
+def _quoted(text: str) -> str:
+    shown = visible(text)
+    return f'"{shown}"' if len(shown) <= LONGEST else f'"{shown[: LONGEST - 1]}…"'
