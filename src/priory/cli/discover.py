@@ -1,5 +1,6 @@
 """Discover: the verbs for who has only a private table: names alone, questions, documentation, or a paid look."""
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -110,7 +111,7 @@ def ask(
     whole = opened.whole(told)
     ids = [column.name for column in whole.columns if column.kind == "id"]
     if ids:
-        person = typer.prompt("Which column names the person of a row? (empty: none)", default="", err=True)
+        person = _answer(f"Which of {', '.join(ids)} names the person of a row? (empty: none)")
         whole = Schema.of(whole.columns, name=whole.name, person=person or None, reading=whole.reading)
     _write(whole.dump(), output, as_json=as_json, columns=[column.name for column in whole.columns])
 
@@ -135,21 +136,30 @@ def from_codebook(
 def _asked(column: OpenColumn) -> Column:
     """A column from what a person answers; asked again until it can be one."""
     while True:
-        kind = typer.prompt(f"{column.name}: which kind? ({', '.join(schema_file.WORDS)})", err=True).strip()
+        kind = _answer(f"{column.name}: which kind? {', '.join(schema_file.WORDS)}")
         options = f"kind: {kind}"
         need = NEEDS.get(kind)
         if need is not None:
             example = next(each for each in EXAMPLES if f"kind: {kind.removesuffix('time')}" in each)
-            answer = typer.prompt(f"{column.name}: {need}? with commas, as in {example}", err=True)
-            options += f", {need}: [{answer.strip().strip('[]')}]"
+            answer = _answer(f"{column.name}: {need}? with commas, as in {example}")
+            options += f", {need}: [{answer.strip('[]')}]"
         if kind in ("real", "date", "datetime"):
-            options += f", bins: {typer.prompt(f'{column.name}: bins?', default=_BINS[kind], err=True)}"
+            options += f", bins: {_answer(f'{column.name}: bins? (empty: {_BINS[kind]})') or _BINS[kind]}"
         if kind not in ("id", "text"):
             options += ", nullable: true"
         try:
             return schema_file.column_of(column.name, options)
         except SchemaError as error:
             say(f"{error.reason}; please answer again.")
+
+
+def _answer(question: str) -> str:
+    """What a person types; the question goes to stderr, so that stdout has the schema alone."""
+    say(question)
+    line = sys.stdin.readline()
+    if not line:
+        raise typer.Abort
+    return line.strip()
 
 
 _BINS = {"real": "20", "date": "{every: year}", "datetime": "{every: month}"}

@@ -78,8 +78,8 @@ class Discovery:
         try:
             return schema_file.dump(self.schema, self.comments)
         except SchemaError:
-            head = "".join(f"# {line}\n" for line in (*self.comments[""], "No column has anything above the noise."))
-            return head + self.opened.dump()
+            nothing = (*self.comments[""], "No column has anything above the noise.")
+            return self.opened.dump({**self.comments, "": nothing})
 
     def save(self, path: str | Path) -> None:
         """Write the file."""

@@ -65,7 +65,7 @@ def dump(schema: Schema, comments: Mapping[str, Sequence[str]] | None = None) ->
         comments: for the name of a column, the paragraphs that stand above it; for "", those that begin the file.
     """
     comments = comments or {}
-    lines = [*_commented(comments.get("", ()), ""), f"priory: {VERSION}", f"name: {_flow(schema.name)}"]
+    lines = [*comment_lines(comments.get("", ()), ""), f"priory: {VERSION}", f"name: {_flow(schema.name)}"]
     lines += [f"person: {_flow(schema.person)}"] if schema.person is not None else []
     reading = schema.reading.described()
     lines += _entry("reading: ", reading) if reading else []
@@ -82,12 +82,7 @@ def dump(schema: Schema, comments: Mapping[str, Sequence[str]] | None = None) ->
 
 def column_lines(column: Column, comments: Sequence[str] = (), reading: Dialect = dialect.USUAL) -> list[str]:
     """The lines of one column, below `columns:`, with paragraphs above it."""
-    return [*_commented(comments, "  "), *_entry(f"  {_flow(column.name)}: ", _described(column, reading))]
-
-
-def comment_lines(comments: Sequence[str]) -> list[str]:
-    """The lines of paragraphs above a column."""
-    return _commented(comments, "  ")
+    return [*comment_lines(comments, "  "), *_entry(f"  {_flow(column.name)}: ", _described(column, reading))]
 
 
 def written(key: str, value: object, indent: str = "") -> str:
@@ -95,7 +90,7 @@ def written(key: str, value: object, indent: str = "") -> str:
     return f"{indent}{_flow(key)}: {_flow(value)}"
 
 
-def _commented(paragraphs: Sequence[str], indent: str) -> list[str]:
+def comment_lines(paragraphs: Sequence[str], indent: str) -> list[str]:
     """Paragraphs as comments, wrapped; a character that YAML or a terminal would obey is written as its escape."""
     wrapped = (textwrap.wrap(visible(text), WIDTH - len(indent) - 2, break_on_hyphens=False) for text in paragraphs)
     return [f"{indent}# {line}" for lines in wrapped for line in lines]

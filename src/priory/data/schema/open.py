@@ -146,6 +146,7 @@ class OpenSchema:
         """The YAML text: every open column asks for its kind, below the comments on it."""
         comments = comments or {}
         lines = [
+            *file.comment_lines(comments.get("", ()), ""),
             "# Names alone were read. Give every column a kind, from what is publicly known: this file cannot be used",
             "# before that. Or let `priory schema discover` learn what is left open, from the private rows, paid for.",
             *(f"#   {example}" for example in EXAMPLES),
@@ -160,7 +161,7 @@ class OpenSchema:
         for column in self.columns:
             said = comments.get(column.name, ())
             lines += (
-                file.comment_lines(said) + _asking(column)
+                file.comment_lines(said, "  ") + _asking(column)
                 if isinstance(column, OpenColumn)
                 else file.column_lines(column, said)
             )
