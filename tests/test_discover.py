@@ -2,6 +2,7 @@
 
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -41,7 +42,7 @@ def people(rows: int = ROWS) -> dict[str, list[object]]:
     }
 
 
-def columns_of(schema: Schema) -> dict[str, object]:
+def columns_of(schema: Schema) -> dict[str, Any]:
     return {column.name: column for column in schema.columns}
 
 
@@ -69,7 +70,7 @@ def test_a_table_is_learnt_as_its_columns_are() -> None:
     assert [since.point_text(each) for each in (since.low, since.high)] == ["1995-01-01", "2019-12-31"]
     assert isinstance(member, Boolean)
     assert (member.true, member.false, member.nulls) == (("yes",), ("no",), ("NA",))
-    assert [found[name].kind for name in ("who", "note", "gone")] == ["integer", "text", "text"]  # type: ignore[attr-defined]
+    assert [found[name].kind for name in ("who", "note", "gone")] == ["integer", "text", "text"]
 
 
 def test_what_was_learnt_can_be_read_again_with_its_cost() -> None:

@@ -2,6 +2,7 @@
 
 import csv
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -71,15 +72,18 @@ def test_texts_are_what_people_read(text: str | None, family: str, spelling: str
     assert SPELLINGS.cells[SPELLINGS.place(text)][:2] == (family, spelling)
 
 
-@given(seen=st.lists(st.integers(0, len(SCALE)), min_size=1, max_size=4, unique=True).map(sorted), whole=st.booleans())
-def test_a_refined_grid_rises_and_covers_what_was_seen(seen: list[int], *, whole: bool) -> None:
-    grid = refined(seen, whole=whole)
+@given(
+    seen=st.dictionaries(st.integers(0, len(SCALE)), st.floats(0, 1e6), min_size=1, max_size=4),
+    enough=st.floats(1, 1e5),
+    whole=st.booleans(),
+)
+def test_a_refined_grid_rises_and_covers_what_was_seen(seen: dict[int, float], *, enough: float, whole: bool) -> None:
+    grid = refined(seen, enough, whole=whole)
     assert list(grid) == sorted(set(grid))
-    if not whole:
-        inner = [edge for i in seen for edge in SCALE[max(i - 1, 0) : i + 1]]
-        assert all(grid[0] <= edge <= grid[-1] for edge in inner)
-    else:
+    if whole:
         assert all(edge == int(edge) for edge in grid)
+    else:
+        assert all(grid[0] <= edge <= grid[-1] for i in seen for edge in SCALE[max(i - 1, 0) : i + 1])
 
 
 rows = st.lists(
@@ -88,7 +92,7 @@ rows = st.lists(
 )
 
 
-def opened(table: list[tuple[str | None, ...]], rule: PersonRule | None) -> RawTable:
+def opened(table: Sequence[tuple[str | None, ...]], rule: PersonRule | None) -> RawTable:
     data = {name: [row[i] for row in table] for i, name in enumerate(("who", "x", "y"))}
     return open_raw(data, ["x", "y"], rule)
 

@@ -9,7 +9,7 @@ import math
 import re
 from abc import ABC, abstractmethod
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -216,16 +216,17 @@ def _day(year: int, month: int, day: int) -> int | None:
         return None
 
 
-def refined(intervals: Sequence[int], *, whole: bool, most: int = 256) -> tuple[float, ...]:
+def refined(counts: Mapping[int, float], enough: float, *, whole: bool) -> tuple[float, ...]:
     """Edges from the first to the last of some intervals of `SCALE`, finer within these, in steps that people write.
 
-    Whole numbers get an interval each where there are at most `most`; otherwise each of 1, 2, 5, 10, … is divided by
-    ten or fifteen.
+    Args:
+        counts: about how many rows are in each of the intervals.
+        enough: how many rows a step should have: an interval is divided by as many as it has rows for.
+        whole: whether numbers are whole; then no step is shorter than 1.
     """
-    low, high = _ends(intervals[0])[0], _ends(intervals[-1])[1]
-    if whole and high - low <= most:
-        return tuple(float(edge) for edge in range(math.ceil(low), math.ceil(high) + 1))
-    edges = [edge for i in range(intervals[0], intervals[-1] + 1) for edge in _steps(i, fine=i in intervals)] + [high]
+    first, last = min(counts), max(counts)
+    edges = [edge for i in range(first, last + 1) for edge in _steps(i, counts.get(i, 0.0) / enough, whole=whole)]
+    edges.append(_ends(last)[1])
     if not whole:
         return tuple(sorted(set(edges)))
     return tuple(sorted({float(min(max(math.ceil(edge), -MOST_WHOLE), MOST_WHOLE)) for edge in edges}))
@@ -237,9 +238,16 @@ def _ends(interval: int) -> tuple[float, float]:
     return padded[interval], padded[interval + 1]
 
 
-def _steps(interval: int, *, fine: bool) -> list[float]:
-    """Where the steps of an interval of `SCALE` begin: ten, or fifteen from 2 to 5; one where it is at zero."""
+# By how many an interval can be divided into steps of few digits: from 1 to 2 and from 5 to 10, and from 2 to 5.
+_DIVISORS, _DIVISORS_OF_THREE = (1, 2, 5, 10), (1, 3, 6, 15, 30)
+
+
+def _steps(interval: int, most: float, *, whole: bool) -> list[float]:
+    """Where the steps of an interval of `SCALE` begin: at most `most`, and one where it is at zero."""
     low, high = _ends(interval)
-    ratio = max(abs(low), abs(high)) / max(min(abs(low), abs(high)), math.ulp(0.0))
-    count = 1 if not fine or ratio > 11 else 15 if 2.4 < ratio < 2.6 else 10
+    small, large = sorted((abs(low), abs(high)))
+    if small < _SIZES[0] or large > 11 * small:
+        return [low]
+    divisors = _DIVISORS_OF_THREE if 2.4 < large / small < 2.6 else _DIVISORS
+    count = max(n for n in divisors if n == 1 or (n <= most and (not whole or n <= high - low)))
     return [float(f"{low + (high - low) * i / count:.12g}") for i in range(count)]

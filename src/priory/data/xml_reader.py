@@ -55,7 +55,7 @@ def read_xml(text: str, path: Path) -> Node:
     def data(part: str) -> None:
         opened[-1].text += part
 
-    def refuse(*_: object) -> None:
+    def refuse(*_: object) -> int:
         raise DataError(f"{path} declares a document type or entities, which are not read; remove the declaration")
 
     parser = ParserCreate(namespace_separator=" ")

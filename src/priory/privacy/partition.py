@@ -59,7 +59,7 @@ def threshold_within(noise: Noise, chance: Fraction) -> int:
 
     steps, offset = noise.scale / noise.step, _offset(noise)
     # One step less than what a float says, so that only the careful comparison decides.
-    reach = max(math.floor(-ndtri(float(chance)) * float(steps)) - 1, 1)
+    reach = max(math.floor(-float(ndtri(float(chance))) * float(steps)) - 1, 1)
     while upper_tail((reach - offset) / steps, _DIGITS) * _ALLOWANCE > Decimal(chance.numerator) / chance.denominator:
         reach += 1
     return round(1 / noise.step) + reach

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from priory.app.discover.first_look import ENOUGH, FirstLook
+from priory.app.discover.first_look import ENOUGH, FirstLook, stddev_of
 from priory.app.discover.line import extent, number_line
 from priory.data.kinds import Boolean, Category, Column, Moment, Number, Unmodelled, bins
 from priory.data.kinds.category import MOST_LEVELS
@@ -17,6 +17,8 @@ from priory.data.probes import DATE_FORMATS, DECADES, Days, Numbers, refined
 from priory.privacy.curator import NoisyValues
 from priory.privacy.measurement import Measurement
 
+# A step of the finer grid should have so many standard deviations of rows, or its bounds cannot be told from noise.
+ROWS_OF_A_STEP = 5.0
 NUMBERS, DATES, LISTED = ("integer", "real"), ("date", "datetime"), ("category", "ordinal")
 
 
@@ -45,10 +47,15 @@ class Found:
 def grid_of(look: FirstLook) -> Numbers | Days | None:
     """What is to be counted next of a column: numbers or dates, more finely where they were seen; None for nothing."""
     if look.kind in NUMBERS and (seen := look.intervals("number")):
-        return Numbers(refined(seen, whole=look.kind == "integer"), look.format)
+        return Numbers(refined(seen, _enough(look), whole=look.kind == "integer"), look.format)
     if look.kind in DATES and (seen := look.intervals("date")) and (spelling := _spelling(look)) is not None:
-        return Days(_years(seen), spelling)
+        return Days(_years(seen, _enough(look)), spelling)
     return None
+
+
+def _enough(look: FirstLook) -> float:
+    """How many rows a step of the finer grid should have."""
+    return max(ROWS_OF_A_STEP * look.stddev, 1.0)
 
 
 def found(look: FirstLook, grid: Numbers | Days | None, noisy: Measurement | None, values: NoisyValues | None) -> Found:
@@ -100,7 +107,7 @@ def _number(look: FirstLook, grid: Numbers, noisy: Measurement, values: NoisyVal
     frequent = {} if values is None else {float(value): float(n) for value, n in values.persons.items()}
     # Without those below the first edge, above the last and the rest.
     counts = np.asarray(noisy.values[1:-2], dtype=np.float64)
-    line = number_line(grid.edges, counts, noisy.stddev, frequent, whole=whole)
+    line = number_line(grid.edges, counts, stddev_of(noisy), frequent, whole=whole)
     if line is None:
         return None
     low, high = line.edges[0], line.edges[-1] - whole
@@ -125,11 +132,14 @@ def _spelling(look: FirstLook) -> str | None:
     return next((word for word, spelled in DATE_FORMATS.items() if spelled == look.column.format), None)
 
 
-def _years(decades: list[int]) -> tuple[int, ...]:
-    """The days on which the years begin, from the first to the last of some decades."""
-    first = _year(DECADES[max(decades[0] - 1, 0)])
-    last = _year(DECADES[min(decades[-1], len(DECADES) - 1)])
-    return tuple(dt.date(year, 1, 1).toordinal() - DAY_ZERO for year in range(first, max(last, first + 10) + 1))
+def _years(decades: dict[int, float], enough: float) -> tuple[int, ...]:
+    """The days on which steps begin, from the first to the last of some decades: years, where a decade has the rows."""
+    inner = [min(max(i, 1), len(DECADES) - 1) for i in decades]
+    years: list[int] = []
+    for i in range(min(inner), max(inner) + 1):
+        steps = max(n for n in (1, 2, 5, 10) if n == 1 or n <= decades.get(i, 0.0) / enough)
+        years += [_year(DECADES[i - 1]) + 10 * k // steps for k in range(steps)]
+    return tuple(dt.date(year, 1, 1).toordinal() - DAY_ZERO for year in (*years, _year(DECADES[max(inner)])))
 
 
 def _year(day: int) -> int:
@@ -137,13 +147,13 @@ def _year(day: int) -> int:
 
 
 def _moment(look: FirstLook, grid: Days, noisy: Measurement) -> Moment | None:
-    first, last = extent(np.asarray(noisy.values[1:-2], dtype=np.float64), noisy.stddev)
+    first, last = extent(np.asarray(noisy.values[1:-2], dtype=np.float64), stddev_of(noisy))
     if first is None or last is None:
         return None
     clock = look.kind == "datetime"
     day = MICROSECONDS_A_DAY if clock else 1
     low, high = grid.edges[first] * day, grid.edges[last + 1] * day - 1
-    years = last + 1 - first
+    years = _year(grid.edges[last + 1]) - _year(grid.edges[first])
     every: bins.Every = "month" if years <= 3 else "quarter" if years <= 12 else "year"
     edges = bins.calendar_units(look.column.name, low, high, every, clock=clock)
     return Moment.of(

@@ -4,6 +4,8 @@ import math
 from collections import Counter
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from priory.data.kinds.numbers import PLAIN, NumberFormat
 from priory.data.probes import PAIRS, Spellings
 from priory.data.schema.open import OpenColumn
@@ -14,6 +16,8 @@ ENOUGH = 0.9
 # A cell of a probe counts as seen above what noise alone reaches with this probability. A table of fifty columns has
 # about 35,000 such cells, so that in one table of 300 there is a cell that nobody is in.
 _CHANCE = 1e-7
+# Beside what was seen, a count of so many standard deviations is taken for rows: too wide bounds cost little.
+_LIKELY = 2.0
 SPELLINGS = Spellings()
 
 
@@ -22,7 +26,12 @@ def audible(noisy: Measurement) -> float:
     noise = noisy.noise
     if noise is not None and noise.family == "laplace":
         return float(noise.scale) * math.log(1 / (2 * _CHANCE))
-    return 5.2 * noisy.stddev
+    return 5.2 * stddev_of(noisy)
+
+
+def stddev_of(noisy: Measurement) -> float:
+    """The standard deviation of each of its counts, which have the same noise."""
+    return float(np.max(noisy.stddev))
 
 
 @dataclass(frozen=True)
@@ -33,20 +42,28 @@ class FirstLook:
         column: what is declared of it.
         counts: about how many rows are in each cell of the probe, where that is above the noise.
         stddev: of each count.
+        likely: counts that are less sure, of intervals beside those that were seen.
         format: how texts spell numbers.
     """
 
     column: OpenColumn
     counts: dict[tuple[str, str, int], float] = field(repr=False)
     stddev: float
+    likely: dict[tuple[str, str, int], float] = field(default_factory=dict, repr=False)
     format: NumberFormat = PLAIN
 
     @classmethod
     def of(cls, column: OpenColumn, noisy: Measurement, form: NumberFormat) -> "FirstLook":
         """What a noisy marginal of the column by `Spellings` shows."""
-        least = audible(noisy)
-        cells = zip(SPELLINGS.cells, noisy.values.tolist(), strict=True)
-        return cls(column, {cell: float(count) for cell, count in cells if count > least}, noisy.stddev, form)
+        least, stddev = audible(noisy), stddev_of(noisy)
+        counts = dict(zip(SPELLINGS.cells, map(float, noisy.values.tolist()), strict=True))
+        return cls(
+            column,
+            {cell: count for cell, count in counts.items() if count > least},
+            stddev,
+            {cell: count for cell, count in counts.items() if count > _LIKELY * stddev},
+            form,
+        )
 
     def total(self, family: str, spelling: str | None = None) -> float:
         """About how many rows are of a family, and a spelling."""
@@ -113,9 +130,23 @@ class FirstLook:
                 return true or (yes,), false or (no,)
         return None
 
-    def intervals(self, family: str) -> list[int]:
-        """The intervals of numbers or dates that were seen, in order."""
-        return sorted({i for kind, _, i in self.counts if kind == family})
+    def intervals(self, family: str) -> dict[int, float]:
+        """The intervals of numbers or dates that were seen, and those next to them that are likely, with their rows."""
+        seen, likely = self._by_interval(family, self.counts), self._by_interval(family, self.likely)
+        for step in (-1, 1):
+            i = (min(seen) if step < 0 else max(seen)) + step if seen else -1
+            while i in likely:
+                seen[i] = likely[i]
+                i += step
+        return dict(sorted(seen.items()))
+
+    @staticmethod
+    def _by_interval(family: str, counts: dict[tuple[str, str, int], float]) -> dict[int, float]:
+        rows: dict[int, float] = {}
+        for (kind, _, i), count in counts.items():
+            if kind == family:
+                rows[i] = rows.get(i, 0.0) + count
+        return rows
 
 
 _DATES = ("date", "datetime", "d.m.Y", "d-m-Y", "m/d/Y", "d/m/Y", "either")

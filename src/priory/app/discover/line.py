@@ -50,7 +50,7 @@ def number_line(
     first, last = extent(counts, stddev)
     if first is None or last is None:
         return None
-    if whole and edges[last + 1] - edges[first] <= MOST_SINGLE and edges[last + 1] - edges[last] == 1:
+    if whole and edges[last + 1] - edges[first] <= MOST_SINGLE:
         return Line((edges[first], edges[last + 1]), is_single=True)
     spikes = _spikes(edges, counts, frequent, whole=whole)
     rest = counts.copy()

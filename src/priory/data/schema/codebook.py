@@ -26,7 +26,8 @@ HEADINGS = {
 }
 RANGE = re.compile(r"\s*([+-]?[0-9]+(?:\.[0-9]+)?)\s*(?:\.\.|–|to|-)\s*([+-]?[0-9]+(?:\.[0-9]+)?)\s*")
 WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,14})")
-USUAL_BINS = 20
+# Whole numbers get a bin each up to so many, else this many bins.
+MOST_SINGLE, USUAL_BINS = 100, 20
 LARGEST_FILE = 2**26
 
 
@@ -90,12 +91,12 @@ class Entry:
             low, high = moment_of(name, self.low, clock=clock), moment_of(name, self.high, clock=clock, is_end=True)
             edges = bins.calendar_units(name, low, high, "year", clock=clock)
             return Moment.of(name, clock=clock, low=low, high=high, edges=edges, nullable=True, nulls=nulls)
-        low, high = float(self.low), float(self.high)
-        whole = self.kind != "real" and low.is_integer() and high.is_integer() and abs(high) < MOST_WHOLE
-        if whole and high - low < 100:
-            return Number.of(name, whole=True, low=int(low), high=int(high), nullable=True, nulls=nulls)
-        edges_of_numbers = bins.equal_width(name, low, high, USUAL_BINS, whole=whole)
-        return Number.of(name, whole=whole, low=low, high=high, edges=edges_of_numbers, nullable=True, nulls=nulls)
+        first, last = float(self.low), float(self.high)
+        whole = self.kind != "real" and first.is_integer() and last.is_integer() and abs(last) < MOST_WHOLE
+        widths = None
+        if not whole or last - first >= MOST_SINGLE:
+            widths = bins.equal_width(name, first, last, USUAL_BINS, whole=whole)
+        return Number.of(name, whole=whole, low=first, high=last, edges=widths, nullable=True, nulls=nulls)
 
 
 def read_codebook(path: str | Path, *, name: str | None = None) -> tuple[OpenSchema, dict[str, tuple[str, ...]]]:
