@@ -51,7 +51,8 @@ def test_a_table_is_learnt_as_its_columns_are() -> None:
     # the figures below with a probability of 10⁻⁶.
     learnt = discover(people(), epsilon=20, delta="1e-9")
     found = columns_of(learnt.schema)
-    town, age, income, height = (found[name] for name in ("town", "age", "income", "height"))
+    town, age = found["town"], found["age"]
+    income, height = found["income"], found["height"]
     assert isinstance(town, Category)
     assert town.levels == ("north", "south", "west")
     assert isinstance(age, Number)
