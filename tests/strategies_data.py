@@ -86,10 +86,9 @@ def numbers(draw: st.DrawFn, name: str) -> Number:
     nulls = draw(st.lists(texts, max_size=2, unique=True))
     rest = draw(places_for_bad_cells(inside))
     spikes = draw(st.lists(inside | st.sampled_from([low, high]), max_size=3, unique_by=float))
-    spelled = draw(number_formats)
-    return Number.of(
-        name, whole=whole, low=low, high=high, edges=edges, spikes=spikes, nulls=nulls, format=spelled, **rest
-    )
+    step = draw(st.none() | (st.integers(1, 50) if whole else st.sampled_from([0.01, 0.3, 5.0, 1e5])))
+    given: dict[str, Any] = {"whole": whole, "low": low, "high": high, "edges": edges, "spikes": spikes, "step": step}
+    return Number.of(name, **given, nulls=nulls, format=draw(number_formats), **rest)
 
 
 FORMATS = ("%b %d, %Y", "%m/%d/%Y %I:%M %p", "%d-%b-%Y", "%Y-%m-%d 00:00:00", "%Y%m%d", "%d/%m/%Y %H:%M %z")

@@ -21,9 +21,7 @@ app.command("from-codebook")(discover.from_codebook)
 
 @app.command()
 def init(
-    public: Annotated[
-        Path, typer.Argument(help="A public table, of any kind that can be opened; - is CSV from stdin.")
-    ],
+    public: Annotated[Path, typer.Argument(help="A public table of any kind that can be opened; - is CSV from stdin.")],
     *,
     header_only: Annotated[
         bool, typer.Option("--header-only", help="Read nothing but the names: this may be the private table.")

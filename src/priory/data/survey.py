@@ -111,14 +111,17 @@ def _of_query(connection: "DuckDBPyConnection", table: str, name: str, cell: Cel
     value = expressions.get(family, "0")
     holds = {"float": f"NOT isnan({raw})", "date": f"isfinite({raw})", "timestamp": f"isfinite({raw})"}.get(family)
     where = f"{raw} IS NOT NULL" + (f" AND {holds}" if holds else "")
-    arrays = connection.execute(
-        f"SELECT {value} AS v, count(*) AS n FROM {table} WHERE {where} GROUP BY v ORDER BY n DESC, v"
-    ).fetchnumpy()
-    values, counts = np.ma.getdata(arrays["v"]), np.ma.getdata(arrays["n"]).astype(np.int64)
     if family == "text":
-        return Seen(name, rows, values.astype(object), counts, NONE, NONE)
-    typed = values if family in expressions else values.astype("V1")
-    return Seen(name, rows, np.zeros(0, dtype=object), NONE, typed, counts)
+        arrays = connection.execute(
+            f"SELECT {value} AS v, count(*) AS n FROM {table} WHERE {where} GROUP BY v ORDER BY n DESC, v"
+        ).fetchnumpy()
+        texts, counts = (np.ma.getdata(arrays[key]) for key in "vn")
+        return Seen(name, rows, texts.astype(object), counts.astype(np.int64), NONE, NONE)
+    arrays = connection.execute(f"SELECT {value} AS v FROM {table} WHERE {where}").fetchnumpy()
+    # NumPy is quicker than a query where most values are different.
+    distinct, counts = np.unique(np.ma.getdata(arrays["v"]), return_counts=True)
+    typed = distinct if family in expressions else distinct.astype("V1")
+    return Seen(name, rows, np.zeros(0, dtype=object), NONE, typed, counts.astype(np.int64))
 
 
 def _of_cells(name: str, cells: Cells) -> Seen:

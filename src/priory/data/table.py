@@ -2,7 +2,7 @@
 
 import html
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priory.data.cells import Cells
+from priory.data.dialect import USUAL, Dialect
 from priory.data.kinds.moment_format import MomentFormat
 from priory.data.sources.files import connect, container_errors
 from priory.data.sql import identifier, literal
 from priory.data.visible import visible
-from priory.data.writing import written_whole
+from priory.data.writing import text_file, written_whole
 from priory.errors import DataError, MissingExtra
 
 ROWS_SHOWN = 10
@@ -30,18 +31,20 @@ class Table:
     Attributes:
         columns: the cells of each column; a column whose null mask is None cannot have nulls.
         notes: what a reader of the table must know, in sentences.
+        reading: how text files spell it: delimiter, encoding.
     """
 
     columns: Mapping[str, Cells]
     notes: tuple[str, ...] = ()
+    reading: Dialect = USUAL
 
     @classmethod
-    def of(cls, columns: Mapping[str, Cells]) -> "Table":
+    def of(cls, columns: Mapping[str, Cells], reading: Dialect = USUAL) -> "Table":
         """Build a table, checking that its columns have the same length."""
         lengths = {len(cells) for cells in columns.values()}
         if len(lengths) > 1:
             raise DataError(f"columns have different lengths: {sorted(lengths)}")
-        return cls({name: _flat(cells) for name, cells in columns.items()})
+        return cls({name: _flat(cells) for name, cells in columns.items()}, reading=reading)
 
     @classmethod
     def joined(cls, tables: Sequence["Table"]) -> "Table":
@@ -49,7 +52,7 @@ class Table:
         if len(tables) == 1:
             return tables[0]
         columns = {name: _joined([table.columns[name] for table in tables]) for name in tables[0].names}
-        return cls(columns, tables[0].notes)
+        return replace(tables[0], columns=columns)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -65,15 +68,11 @@ class Table:
 
     def head(self, rows: int = ROWS_SHOWN) -> "Table":
         """The first rows."""
-        return Table(
-            {
-                name: Cells(
-                    cells.values[:rows], None if cells.null is None else cells.null[:rows], spelling=cells.spelling
-                )
-                for name, cells in self.columns.items()
-            },
-            self.notes,
-        )
+        columns = {
+            name: replace(cells, values=cells.values[:rows], null=None if cells.null is None else cells.null[:rows])
+            for name, cells in self.columns.items()
+        }
+        return replace(self, columns=columns)
 
     def to_dict(self) -> dict[str, list[Any]]:
         """Lists of Python values, None where a cell is missing."""
@@ -110,22 +109,25 @@ class Table:
         )
 
     def write_csv(self, path: str | Path) -> None:
-        """Write a CSV file in UTF-8: missing cells are empty, empty texts are `""`.
+        """Write a CSV file, packed where its name ends in .gz: missing cells are empty, empty texts are `""`.
 
-        Dates and booleans are spelled as the schema's texts are, so that the file can be read by the same schema.
+        Cells are spelled as the schema's texts are, with its delimiter, decimal mark and encoding, so that the file can
+        be read by the same schema; but the first line always names the columns.
         """
-        with written_whole(path) as draft, draft.open("w", encoding="utf-8", newline="") as file:
+        with written_whole(path) as draft, text_file(draft, path, self.reading) as file:
             file.write(self.csv_header())
             file.writelines(self.csv_lines())
 
     def csv_header(self) -> str:
         """The line of a CSV file that names the columns."""
-        return ",".join(_quoted(name) for name in self.columns) + "\n"
+        mark = self.reading.delimiter or ","
+        return mark.join(_quoted(name, mark) for name in self.columns) + "\n"
 
     def csv_lines(self) -> Iterator[str]:
         """The lines of a CSV file after the first, as `write_csv` writes them."""
-        texts = [_csv_texts(cells) for cells in self.columns.values()]
-        return (",".join(row) + "\n" for row in zip(*texts, strict=True))
+        mark = self.reading.delimiter or ","
+        texts = [_csv_texts(cells, mark) for cells in self.columns.values()]
+        return (mark.join(row) + "\n" for row in zip(*texts, strict=True))
 
     def write_parquet(self, path: str | Path) -> None:
         """Write a Parquet file.
@@ -292,19 +294,19 @@ def _value_texts(cells: Cells) -> list[str]:
     return [text.replace(".", str(spelling)) for text in texts] if is_marked else texts
 
 
-def _csv_texts(cells: Cells) -> list[str]:
+def _csv_texts(cells: Cells, mark: str) -> list[str]:
     texts = _value_texts(cells)
-    if _kind(cells.values) == "text" or cells.spelling is not None:
-        texts = [_quoted(text) for text in texts]
+    if _kind(cells.values) != "integer":
+        texts = [_quoted(text, mark) for text in texts]
     if cells.null is None:
         return texts
     return ["" if is_null else text for text, is_null in zip(texts, cells.null.tolist(), strict=True)]
 
 
 @lru_cache(maxsize=65536)
-def _quoted(text: str) -> str:
+def _quoted(text: str, mark: str) -> str:
     """A CSV field, in quotes where a reader would otherwise see something else."""
-    if text and text == text.strip() and not any(letter in text for letter in ',"\r\n'):
+    if text and text == text.strip() and not any(letter in text for letter in (mark, '"', "\r", "\n")):
         return text
     return '"' + text.replace('"', '""') + '"'
 

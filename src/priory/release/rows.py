@@ -1,6 +1,7 @@
 """Rows: synthetic rows of a model in the user's own terms, batch by batch."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,7 +91,7 @@ def _decoded(schema: Schema, codes: Codes, chance: Chance) -> Table:
 
 
 def _taken(table: Table, rows: NDArray[np.intp]) -> Table:
-    return Table({name: _at(cells, rows) for name, cells in table.columns.items()})
+    return replace(table, columns={name: _at(cells, rows) for name, cells in table.columns.items()})
 
 
 def _at(cells: Cells, rows: NDArray[np.intp]) -> Cells:
@@ -107,4 +108,4 @@ def _replaced(table: Table, rows: NDArray[np.intp], new: Table) -> Table:
             null = null.copy()
             null[rows] = fresh
         columns[name] = Cells(values, null, spelling=cells.spelling)
-    return Table(columns)
+    return replace(table, columns=columns)

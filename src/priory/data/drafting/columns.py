@@ -29,11 +29,12 @@ ZERO_HEAVY = 0.3
 # A number of this many rows is drafted from all of them; more, and each distinct value counts once.
 MOST_ROWS = 10_000_000
 CLOCK_TIME = re.compile(r"[0-2]?[0-9]:[0-5][0-9](:[0-5][0-9])?( ?[AaPp][Mm])?")
+TIMES_INSTEAD = "these are times of day: a column with the hour, as an integer, would be modelled better"
 SHOWN = 30
 
 
 @dataclass(frozen=True)
-class Drafted:
+class ColumnDraft:
     """A column of a draft, and what there is to say of it.
 
     Attributes:
@@ -42,6 +43,7 @@ class Drafted:
         instead: what else could be chosen.
         called: what kind of awkward column it is, such as "id-like", each in a few words.
         nulls: the texts that are taken for missing.
+        said: what its texts are, in a word.
     """
 
     column: Column
@@ -49,9 +51,10 @@ class Drafted:
     instead: str
     called: tuple[str, ...] = ()
     nulls: tuple[str, ...] = ()
+    said: str = "texts"
 
 
-def draft_column(seen: Seen, reading: Dialect) -> Drafted:
+def draft_column(seen: Seen, reading: Dialect) -> ColumnDraft:
     """The first of the kinds that may suit a column whose own cells all fit it."""
     for drafted in _candidates(seen, reading):
         if not isinstance(drafted.column, ModelledColumn) or not misfit(drafted.column, seen).wrong:
@@ -59,7 +62,7 @@ def draft_column(seen: Seen, reading: Dialect) -> Drafted:
     return _left_out(seen, "text", "its cells fit no kind", "convert it to numbers, dates or a few texts before")
 
 
-def _candidates(seen: Seen, reading: Dialect) -> Iterator[Drafted]:
+def _candidates(seen: Seen, reading: Dialect) -> Iterator[ColumnDraft]:
     if not seen.rows - seen.missing:
         yield _left_out(seen, "text", "empty", "leave it so, or declare what you know it may hold")
     elif len(seen.typed):
@@ -68,7 +71,7 @@ def _candidates(seen: Seen, reading: Dialect) -> Iterator[Drafted]:
         yield from _of_texts(seen, reading)
 
 
-def _of_typed(seen: Seen) -> Iterator[Drafted]:
+def _of_typed(seen: Seen) -> Iterator[ColumnDraft]:
     nulls = texts.null_texts(seen.texts, weak=True)
     kind = seen.typed.dtype.kind
     if len(nulls) < len(seen.texts) or kind == "V":
@@ -78,19 +81,21 @@ def _of_typed(seen: Seen) -> Iterator[Drafted]:
     found = Recognised(seen.typed, seen.typed_counts, nulls, None)
     if kind == "b":
         column = Boolean.of(seen.name, nullable=True, nulls=nulls)
-        yield Drafted(column, "boolean", "kind: category with texts for levels", nulls=nulls)
+        yield ColumnDraft(column, "boolean", "kind: category with texts for levels", nulls=nulls)
     elif kind == "M":
         yield _moment(seen, found)
     else:
         yield from _number(seen, found)
 
 
-def _of_texts(seen: Seen, reading: Dialect) -> Iterator[Drafted]:
+def _of_texts(seen: Seen, reading: Dialect) -> Iterator[ColumnDraft]:
     found = texts.booleans(seen)
     if found is not None:
         false, true = found.format
         column = Boolean.of(seen.name, true=true, false=false, nullable=True, nulls=found.nulls)
-        yield Drafted(column, "boolean, by the texts it has for true and false", "kind: category", nulls=found.nulls)
+        yield ColumnDraft(
+            column, "boolean, by the texts it has for true and false", "kind: category", nulls=found.nulls
+        )
     moments = texts.moments(seen)
     numbers = texts.numbers(seen, reading)
     # Days written as eight digits are numbers, too.
@@ -101,7 +106,7 @@ def _of_texts(seen: Seen, reading: Dialect) -> Iterator[Drafted]:
     yield from _category(seen)
 
 
-def _number(seen: Seen, found: Recognised) -> Iterator[Drafted]:
+def _number(seen: Seen, found: Recognised) -> Iterator[ColumnDraft]:
     values = found.values[np.isfinite(found.values)] if found.values.dtype.kind == "f" else found.values
     counts = found.counts[np.isfinite(found.values)] if found.values.dtype.kind == "f" else found.counts
     if not len(values):
@@ -119,7 +124,7 @@ def _number(seen: Seen, found: Recognised) -> Iterator[Drafted]:
     called = (f"zero-heavy: {zeros:.1%} of its numbers are 0",) if zeros >= ZERO_HEAVY else ()
     bounds = f"from {column.point_text(column.low)} to {column.point_text(column.high)}"
     decided = f"{column.kind} with {_bins(column)} {bounds}{_spelled(form)}{_odd(found)}"
-    yield Drafted(column, decided, _number_instead(column, form), called, found.nulls)
+    yield ColumnDraft(column, decided, _number_instead(column, form), called, found.nulls, "numbers")
 
 
 def _number_instead(column: Number, form: NumberFormat) -> str:
@@ -133,7 +138,7 @@ def _number_instead(column: Number, form: NumberFormat) -> str:
     return "; ".join(ways)
 
 
-def _moment(seen: Seen, found: Recognised) -> Drafted:
+def _moment(seen: Seen, found: Recognised) -> ColumnDraft:
     column = Moment.draft(seen.name, found.values, nullable=True)
     if column is None:
         return _left_out(seen, "text", "its moments cannot be modelled", "convert them before")
@@ -147,7 +152,7 @@ def _moment(seen: Seen, found: Recognised) -> Drafted:
     first, last = column.point_text(column.low)[:10], column.point_text(column.high)[:10]
     decided = f"{column.kind} with {unit} from {first} to {last}{spelled}{_odd(found)}"
     instead = f"{doubt}bins: {{every: day, week, month, quarter or year}}; the bounds that you know"
-    return Drafted(column, decided, instead, (), found.nulls)
+    return ColumnDraft(column, decided, instead, (), found.nulls, "moments")
 
 
 def _other_order(seen: Seen, column: Moment) -> str | None:
@@ -160,7 +165,7 @@ def _other_order(seen: Seen, column: Moment) -> str | None:
     return None if misfit(wide, seen).wrong else twin
 
 
-def _category(seen: Seen) -> Iterator[Drafted]:
+def _category(seen: Seen) -> Iterator[ColumnDraft]:
     nulls = texts.null_texts(seen.texts)
     is_level = ~np.isin(seen.texts, nulls)
     levels, counts = seen.texts[is_level], seen.text_counts[is_level]
@@ -173,24 +178,36 @@ def _category(seen: Seen) -> Iterator[Drafted]:
     if len(levels) <= MOST_LEVELS and not (total >= LEAST_ROWS and len(levels) >= ID_SHARE * total):
         column = Category.of(seen.name, sorted(levels), other=other, nullable=missing, nulls=nulls)
         decided = f"category with {'its' if len(levels) > 1 else 'one'} {_many(len(levels), 'level')}"
-        yield Drafted(column, decided + _codes(levels), _category_instead(levels), (), nulls)
+        yield ColumnDraft(column, decided + _codes(levels), _category_instead(levels), (), nulls)
         return
     if total >= LEAST_ROWS and len(levels) >= ID_SHARE * total:
-        is_code = not any(" " in text for text in levels[:SHOWN])
-        kind, called = ("id", "id-like") if is_code else ("text", "free text")
-        yield _left_out(seen, kind, called, "kind: category with the levels that matter and other: other", nulls)
+        yield _unrepeated(seen, levels, nulls)
         return
     share = counts[:MOST_LEVELS].sum() / total
     column = Category.of(seen.name, sorted(levels[:MOST_LEVELS]), other=other, nullable=missing, nulls=nulls)
     kept = f"{MOST_LEVELS} most frequent levels ({share:.1%} of its cells)"
     decided = f"category with its {kept}; the others go to {other!r}"
     called = (f"high-cardinality: {len(levels):,} levels",)
-    yield Drafted(column, decided + _codes(levels), _category_instead(levels), called, nulls)
+    yield ColumnDraft(column, decided + _codes(levels), _category_instead(levels), called, nulls)
+
+
+def _unrepeated(seen: Seen, levels: NDArray[np.object_], nulls: tuple[str, ...]) -> ColumnDraft:
+    """A column of texts that hardly ever come again."""
+    instead = "kind: category with the levels that matter and other: other"
+    if _are_times(levels):
+        return _left_out(seen, "text", "times of day", TIMES_INSTEAD, nulls)
+    if any(" " in text for text in levels[:SHOWN]):
+        return _left_out(seen, "text", "free text", instead, nulls)
+    return _left_out(seen, "id", "id-like", instead, nulls)
+
+
+def _are_times(levels: NDArray[np.object_]) -> bool:
+    return all(CLOCK_TIME.fullmatch(text) for text in levels[:SHOWN])
 
 
 def _category_instead(levels: NDArray[np.object_]) -> str:
-    if all(CLOCK_TIME.fullmatch(text) for text in levels[:SHOWN]):
-        return "these are times of day: a column with the hour, as an integer, would be modelled better"
+    if _are_times(levels):
+        return TIMES_INSTEAD
     return "kind: ordinal if their order means something, with levels in that order; kind: text to leave it out"
 
 
@@ -208,11 +225,13 @@ def _is_id(seen: Seen, values: NDArray[Any], counts: NDArray[np.int64]) -> bool:
     return bool(is_numbering or (ID_NAME.fullmatch(seen.name) and (is_distinct or len(values) > MOST_LEVELS)))
 
 
-def _left_out(seen: Seen, kind: str, why: str, instead: str, nulls: tuple[str, ...] = ()) -> Drafted:
-    return Drafted(Unmodelled.of(seen.name, kind=kind), f"kind {kind}: declared and left out", instead, (why,), nulls)
+def _left_out(seen: Seen, kind: str, why: str, instead: str, nulls: tuple[str, ...] = ()) -> ColumnDraft:
+    return ColumnDraft(
+        Unmodelled.of(seen.name, kind=kind), f"kind {kind}: declared and left out", instead, (why,), nulls
+    )
 
 
-def _constancy(seen: Seen, drafted: Drafted) -> tuple[str, ...]:
+def _constancy(seen: Seen, drafted: ColumnDraft) -> tuple[str, ...]:
     counts = np.concatenate([seen.text_counts[~np.isin(seen.texts, drafted.nulls)], seen.typed_counts])
     if len(counts) == 1:
         return ("constant",)

@@ -8,9 +8,9 @@ import numpy as np
 
 from priory.data.dialect import USUAL, Dialect
 from priory.data.drafting import texts
-from priory.data.drafting.columns import Drafted, draft_column
+from priory.data.drafting.columns import ColumnDraft, draft_column
 from priory.data.drafting.sniffing import has_record_for_header, sniffed
-from priory.data.kinds import ModelledColumn, Number
+from priory.data.kinds import ModelledColumn
 from priory.data.schema import Schema, file
 from priory.data.survey import Seen, survey_file, survey_frame
 from priory.data.visible import visible
@@ -76,7 +76,7 @@ def draft_schema(data: object, *, name: str, reading: Dialect = USUAL) -> Draft:
 
 
 def _draft(
-    columns: Sequence[Seen], drafted: Sequence[Drafted], name: str, reading: Dialect, notes: tuple[str, ...]
+    columns: Sequence[Seen], drafted: Sequence[ColumnDraft], name: str, reading: Dialect, notes: tuple[str, ...]
 ) -> Draft:
     left_out = {
         each.column.name: ", ".join(each.called) for each in drafted if not isinstance(each.column, ModelledColumn)
@@ -101,7 +101,7 @@ def _head(rows: int, schema: Schema, left_out: Mapping[str, str], notes: Sequenc
     ]
 
 
-def _comment(seen: Seen, drafted: Drafted) -> list[str]:
+def _comment(seen: Seen, drafted: ColumnDraft) -> list[str]:
     called = f" Called: {'; '.join(drafted.called)}." if drafted.called else ""
     return [
         f"Seen: {_described(seen, drafted)}.{called}",
@@ -110,7 +110,7 @@ def _comment(seen: Seen, drafted: Drafted) -> list[str]:
     ]
 
 
-def _described(seen: Seen, drafted: Drafted) -> str:
+def _described(seen: Seen, drafted: ColumnDraft) -> str:
     is_null = np.isin(seen.texts, drafted.nulls)
     missing = seen.missing + int(seen.text_counts[is_null].sum())
     spelled = [_quoted(text) for text in seen.texts[is_null][:5]]
@@ -120,12 +120,10 @@ def _described(seen: Seen, drafted: Drafted) -> str:
     if len(levels):
         often = f", most often {_quoted(levels[0])} ({counts[0] / seen.rows:.1%})" if counts[0] > 1 else ""
         is_one = len(levels) == 1 and not len(seen.typed)
-        parts.append(f"always {_quoted(levels[0])}" if is_one else f"{len(levels):,} distinct texts{often}")
+        parts.append(f"always {_quoted(levels[0])}" if is_one else f"{len(levels):,} distinct {drafted.said}{often}")
     if len(seen.typed) and seen.typed.dtype.kind in "iufM":
         low, high = (str(value)[:26] for value in (seen.typed.min(), seen.typed.max()))
         parts.append(f"{len(seen.typed):,} distinct values from {low} to {high}")
-    if isinstance(drafted.column, Number) and len(levels):
-        parts[-1] += ", all of them numbers" if not is_null.any() else ", the others numbers"
     return "; ".join(parts)
 
 

@@ -58,12 +58,13 @@ def _encoding(data: bytes) -> str:
     for mark, encoding in BYTE_ORDER_MARKS.items():
         if data.startswith(mark):
             return encoding
-    if not _is_text(data, "utf-8"):
-        return "cp1252" if _is_text(data, "cp1252") and data.translate(None, WINDOWS) != data else "latin-1"
-    # Every other byte of Latin letters in UTF-16 is zero, which text in UTF-8 never has.
-    if data[:100:2].count(0) > len(data[:100]) // 4:
-        return "utf-16-be"
-    return "utf-16-le" if data[1:100:2].count(0) > len(data[:100]) // 4 else "utf-8"
+    # Every other byte of Latin letters in UTF-16 is zero, which is in no other text.
+    for place, encoding in ((0, "utf-16-be"), (1, "utf-16-le")):
+        if data[place:100:2].count(0) > len(data[:100]) // 4:
+            return encoding
+    if _is_text(data, "utf-8"):
+        return "utf-8"
+    return "cp1252" if _is_text(data, "cp1252") and data.translate(None, WINDOWS) != data else "latin-1"
 
 
 def _is_text(data: bytes, encoding: str) -> bool:

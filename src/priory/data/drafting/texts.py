@@ -1,10 +1,11 @@
 """Texts: what the texts of a public column say: missing cells, numbers, moments, true and false, codes."""
 
-import itertools
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,8 @@ PADDED = re.compile("0[0-9]+")
 LONG = re.compile("[+-]?[0-9]{16,}")
 DATES = (
     "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%Y/%m/%d", "%Y.%m.%d", "%d-%m-%Y", "%m-%d-%Y",
-    "%d.%m.%y", "%m/%d/%y", "%d/%m/%y", "%d-%b-%Y", "%d-%b-%y", "%d %b %Y", "%d %b %y", "%b %d %Y", "%b %d, %Y", "%d. %b %Y", "%b-%d-%Y", "%Y-%b-%d",
+    "%d.%m.%y", "%m/%d/%y", "%d/%m/%y",
+    "%d-%b-%Y", "%d-%b-%y", "%d %b %Y", "%d %b %y", "%b %d %Y", "%b %d, %Y", "%d. %b %Y", "%b-%d-%Y", "%Y-%b-%d",
     "%Y-%m", "%m/%Y", "%m.%Y", "%b %Y", "%b-%Y", "%b-%y", "%Y %b",
 )  # fmt: skip
 CLOCKS = (" %H:%M", " %H:%M:%S", "T%H:%M", "T%H:%M:%S", " %I:%M %p", " %I:%M:%S %p", ", %H:%M", " - %H:%M")
@@ -55,6 +57,8 @@ MIDNIGHTS = (
 )
 COMPACT = re.compile("(?:19|20)[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])")
 SAMPLE = 50
+LONGEST = 40
+LONGEST_NULL = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,13 +83,15 @@ class Recognised:
 def null_texts(texts: Iterable[str], *, weak: bool = False) -> tuple[str, ...]:
     """The texts that mean missing; a minus means something where a plus does, too."""
     known = NULLS | WEAK_NULLS if weak else NULLS
-    texts = list(texts)
-    nulls = tuple(text for text in texts if text.strip().casefold() in known)
-    return tuple(text for text in nulls if text != "-") if "+" in texts else nulls
+    short = [text for text in texts if len(text) <= LONGEST_NULL]
+    nulls = tuple(text for text in short if text.strip().casefold() in known)
+    return tuple(text for text in nulls if text != "-") if "+" in short else nulls
 
 
 def booleans(seen: Seen) -> Recognised | None:
     """The column as true and false, if its texts are the two words of a language for them."""
+    if len(seen.texts) > SAMPLE:
+        return None
     nulls = null_texts(seen.texts)
     words = {text: text.strip().casefold() for text in seen.texts if text not in nulls}
     pair = next((pair for pair in PAIRS if set(words.values()) == set(pair)), None)
@@ -105,7 +111,7 @@ def decimal_mark(columns: Iterable[Seen]) -> str:
     """The decimal mark of the whole table: the one that more columns need."""
     votes = {".": 0, ",": 0}
     for seen in columns:
-        texts = [text for text in seen.texts[:SAMPLE] if text not in null_texts([text], weak=True)]
+        texts = _sampled(seen)
         symbol = _symbol(texts)
         for mark, other in (".,", ",."):
             plain = NumberFormat(decimal=mark, symbol=symbol)
@@ -117,28 +123,41 @@ def decimal_mark(columns: Iterable[Seen]) -> str:
 
 def numbers(seen: Seen, reading: Dialect) -> Recognised | None:
     """The column as numbers, if nearly all its texts are some by one format."""
-    if has_codes(seen.texts):
+    sample = _sampled(seen)
+    formats = _formats(seen.texts, sample, reading) if _has_digits(sample) and not has_codes(sample) else []
+    likely = [form for form in formats if _share(form, sample) >= 0.5]
+    if not likely or has_codes(seen.texts):
         return None
     nulls = null_texts(seen.texts, weak=True)
     found = _without(seen.texts, nulls)
-    if not found or not any(letter.isdigit() for letter in found[0]):
-        return None
-    formats = _formats(found, reading)
-    likely = [form for form in formats if _share(form, found[:SAMPLE]) >= 0.5]
     tried = (_recognised(seen, found, form, form.of_text, nulls) for form in likely)
     return max((each for each in tried if each), key=lambda each: int(each.counts.sum()), default=None)
 
 
 def moments(seen: Seen) -> Recognised | None:
     """The column as dates or datetimes, if nearly all its texts are some by one format."""
+    formats = list(_moment_formats(_sampled(seen)))
+    if not formats:
+        return None
     nulls = null_texts(seen.texts, weak=True)
     found = _without(seen.texts, nulls)
-    tried = (_recognised(seen, found, form, _never_raising(form), nulls) for form in _moment_formats(found[:SAMPLE]))
+    tried = (_recognised(seen, found, form, _never_raising(form), nulls) for form in formats)
     # Of formats that read as many cells, the first.
     best = max((each for each in tried if each), key=lambda each: int(each.counts.sum()), default=None)
     if best is None:
         return None
     return replace(best, values=best.values.astype("datetime64[us]" if best.format.clock else "datetime64[D]"))
+
+
+def _sampled(seen: Seen) -> list[str]:
+    """The most frequent texts that do not mean missing, and some of the others: rare ones may look different."""
+    some = [*seen.texts[:SAMPLE], *seen.texts[SAMPLE :: max(len(seen.texts) // SAMPLE, 1)]]
+    return _without(some, null_texts(some, weak=True))
+
+
+def _has_digits(sample: Sequence[str]) -> bool:
+    """Whether most of a sample may be numbers or moments."""
+    return 2 * sum(len(text) <= LONGEST and any(map(str.isdigit, text)) for text in sample) > len(sample)
 
 
 def _without(texts: Iterable[str], others: Iterable[str]) -> list[str]:
@@ -151,17 +170,16 @@ def _share(form: NumberFormat, texts: Sequence[str]) -> float:
     return sum(not isinstance(form.of_text(text), Unread) for text in texts) / max(len(texts), 1)
 
 
-def _formats(texts: Sequence[str], reading: Dialect) -> list[NumberFormat]:
+def _formats(texts: Iterable[str], sample: Sequence[str], reading: Dialect) -> list[NumberFormat]:
     """The formats that a column of numbers may have, the more usual ones first."""
     usual = NumberFormat(decimal=reading.decimal, thousands=reading.thousands, parentheses=reading.parentheses)
-    has_parentheses = any("(" in text for text in texts)
     letters = set("".join(texts))
     between = [mark for mark in THOUSANDS if mark in letters]
     marks = [(decimal, thousands) for decimal in ".," for thousands in (None, *between) if decimal != thousands]
     marks.sort(key=lambda pair: (pair[0] != reading.decimal, pair[1] is not None))
-    symbol = _symbol(texts)
+    symbol = _symbol(sample)
     made = (
-        NumberFormat(decimal=decimal, thousands=thousands, parentheses=has_parentheses, symbol=symbol)
+        NumberFormat(decimal=decimal, thousands=thousands, parentheses="(" in letters, symbol=symbol)
         for decimal, thousands in marks
     )
     return list(dict.fromkeys([usual, *made]))
@@ -169,7 +187,7 @@ def _formats(texts: Sequence[str], reading: Dialect) -> list[NumberFormat]:
 
 def _symbol(texts: Sequence[str]) -> str | None:
     """The one unit or currency that stands with numbers, if there is one."""
-    rests = {re.sub(r"[0-9.,'()+\s\u2019_-]", "", text) for text in texts[:SAMPLE]} - {""}
+    rests = {re.sub(r"[0-9.,'()+\s\u2019_-]", "", text) for text in texts} - {""}
     for rest in rests:
         is_currency = len(rest) == 1 and unicodedata.category(rest) == "Sc"
         if is_currency or rest in UNITS or rest in CURRENCIES:
@@ -179,26 +197,32 @@ def _symbol(texts: Sequence[str]) -> str | None:
 
 def _moment_formats(sample: Sequence[str]) -> Iterator[MomentFormat]:
     """The formats by which nearly all of a sample of texts are moments, days before times."""
-    if not sample or not any(letter.isdigit() for letter in sample[0]) or len(sample[0]) > 40:
+    if not _has_digits(sample):
         return
     if all(COMPACT.fullmatch(text) for text in sample):
         yield MomentFormat("%Y%m%d", clock=False)
-    iso = ("%Y-%m-%d", *DATES)
-    days = itertools.product(DATES, [""])
-    midnights = itertools.product(iso, MIDNIGHTS)
-    clocks = itertools.product(iso, CLOCKS)
-    candidates = itertools.chain(
-        [MomentFormat(None, clock=False)],
-        (MomentFormat(day + clock, clock=False) for day, clock in itertools.chain(days, midnights)),
-        [MomentFormat(None, clock=True)],
-        (MomentFormat(day + clock, clock=True) for day, clock in clocks),
-    )
-    for form in candidates:
+    [(usual, _)] = Counter(map(_shape, sample)).most_common(1)
+    known = _formats_by_shape().get(usual, [])
+    days = [form for form in known if not form.clock]
+    for form in (MomentFormat(None, clock=False), *days, MomentFormat(None, clock=True), *known):
         read = _never_raising(form)
-        if isinstance(read(sample[0]), Unread) and isinstance(read(sample[-1]), Unread):
-            continue
         if sum(not isinstance(read(text), Unread) for text in sample) >= 0.8 * len(sample):
             yield form
+
+
+@cache
+def _formats_by_shape() -> dict[str, list[MomentFormat]]:
+    """The known formats by what stands between their words and numbers."""
+    by_shape: dict[str, list[MomentFormat]] = {}
+    for day in ("%Y-%m-%d", *DATES):
+        for clock in ("", *MIDNIGHTS, *CLOCKS):
+            form = MomentFormat(day + clock, clock=clock in CLOCKS)
+            by_shape.setdefault(_shape(re.sub("%.", "0", day + clock)), []).append(form)
+    return by_shape
+
+
+def _shape(text: str) -> str:
+    return re.sub("[0-9A-Za-z]+", "x", text)
 
 
 def _never_raising(form: MomentFormat) -> Any:  # noqa: ANN401 - a function of a text

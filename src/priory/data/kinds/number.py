@@ -4,10 +4,9 @@ import itertools
 import math
 import sys
 from collections.abc import Hashable, Sequence
-from dataclasses import asdict, dataclass, fields
-from fractions import Fraction
+from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
-from typing import Any, ClassVar, Unpack
+from typing import Any, ClassVar, Unpack, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +15,6 @@ from priory.data.cells import Reading
 from priory.data.kinds import bins, numbers
 from priory.data.kinds.binned import Binned, whole
 from priory.data.kinds.declared import (
-    MOST_WHOLE,
     Nulls,
     check_codes,
     check_edges,
@@ -31,11 +29,7 @@ from priory.data.kinds.options import ColumnOptions
 from priory.data.sql import Cell
 from priory.errors import SchemaError
 
-# Drafts: up to this many integers get a bin each; more, and reals, about this many bins.
-MOST_SINGLE = 100
-USUAL_BINS = 20
-NUMBER_FORMAT = tuple(field.name for field in fields(NumberFormat))
-LARGEST = Fraction(sys.float_info.max)
+NUMBER_FORMAT = tuple(each.name for each in fields(NumberFormat))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,12 +46,13 @@ class Number(Binned):
         edges: where bins and spikes begin, and where the last one ends: `high`, or after it for whole numbers and
             where it is a spike.
         spikes: the numbers with a place to themselves, ascending.
+        step: values are rounded to multiples of it; None where they are not known to be.
         other: a number in the place where cells that are no numbers go.
         format: how texts spell the numbers.
     """
 
     WORDS: ClassVar[tuple[str, ...]] = ("integer", "real")
-    OPTIONS: ClassVar[tuple[str, ...]] = ("bounds", "bins", "spikes", *NUMBER_FORMAT)
+    OPTIONS: ClassVar[tuple[str, ...]] = ("bounds", "bins", "spikes", "step", *NUMBER_FORMAT)
     READING_TYPE: ClassVar[type[np.generic]] = np.float64
 
     name: str
@@ -68,8 +63,10 @@ class Number(Binned):
     high: float
     edges: tuple[float, ...]
     spikes: tuple[float, ...]
+    step: float | None
     other: float | None
     format: NumberFormat
+    slopes: tuple[float, ...] = field(default=(), compare=False, repr=False)
 
     @classmethod
     def of(
@@ -81,6 +78,7 @@ class Number(Binned):
         high: float,
         edges: Sequence[float] | None = None,
         spikes: Sequence[float] = (),
+        step: float | None = None,
         other: float | None = None,
         format: NumberFormat = PLAIN,  # noqa: A002 - the word that moments have, too
         **missing: Unpack[Nulls],
@@ -104,7 +102,19 @@ class Number(Binned):
         if other is not None:
             other = checked_number(name, other, "other", whole=whole)
             check_other_inside(name, other, low, high)
-        return cls(whole=whole, low=low, high=high, edges=places, spikes=spikes, other=other, format=format, **common)
+        if step is not None and (step := checked_number(name, step, "step", whole=whole)) <= 0:
+            raise SchemaError(f"step must be above 0; got {step!r}", column=name)
+        return cls(
+            whole=whole,
+            low=low,
+            high=high,
+            edges=places,
+            spikes=spikes,
+            step=step,
+            other=other,
+            format=format,
+            **common,
+        )
 
     @property
     def kind(self) -> str:
@@ -127,6 +137,7 @@ class Number(Binned):
                 high=high,
                 edges=edges,
                 spikes=() if spikes is None else options.scalars(spikes, "spikes", "a spike"),
+                step=options.values["step"].scalar("step", options.name) if "step" in options.values else None,
                 other=options.other,
                 format=NumberFormat.of(options.name, **options.scalars_of(NUMBER_FORMAT)),
                 **options.nulls(),
@@ -136,7 +147,8 @@ class Number(Binned):
         """The bounds, the shortest words for the bins, the spikes, and how texts spell the numbers."""
         bounds = {"bounds": [self.low, self.high]}
         spikes = {"spikes": list(self.spikes)} if self.spikes else {}
-        return bounds | self._described_bins() | spikes | asdict(self.format)
+        step = {} if self.step is None else {"step": self.step}
+        return bounds | self._described_bins() | spikes | step | asdict(self.format)
 
     def _described_bins(self) -> dict[str, Any]:
         if self.whole and self.places == self.high - self.low + 1:
@@ -156,14 +168,12 @@ class Number(Binned):
 
     @classmethod
     def draft(cls, name: str, values: NDArray[Any], *, nullable: bool) -> "Number | None":
-        """Integers with a bin each if they are few, else bins of equal width between round bounds."""
+        """Spikes and bins as `drafting` chooses them."""
         if values.dtype.kind not in "iuf":
             return None
-        if (np.floor(values) == values).all() and (np.abs(values.astype(float)) <= MOST_WHOLE).all():
-            low, high, edges = _draft_whole(int(values.min()), int(values.max()))
-            return cls.of(name, whole=True, low=low, high=high, edges=edges, nullable=True)
-        reals = _draft_real(float(values.min()), float(values.max()))
-        return cls.of(name, whole=False, low=reals[0], high=reals[-1], edges=reals, nullable=True)
+        from priory.data.kinds.drafting import draft_bins
+
+        return cls.of(name, **vars(draft_bins(values)), nullable=True)
 
     def point_text(self, point: float) -> str:
         return numbers.short_text(point)
@@ -221,17 +231,82 @@ class Number(Binned):
     def spelling(self) -> str | None:
         return None if self.format.decimal == "." else self.format.decimal
 
-    def drawn(self, low: NDArray[Any], high: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
-        """One point in each [low, high); for reals that end at the upper bound, the bound too."""
+    @property
+    def _sloped_places(self) -> NDArray[np.intp]:
+        return np.flatnonzero(~np.isin(np.asarray(self.edges[:-1]), np.asarray(self.spikes)))
+
+    def _steps(self, places: NDArray[np.intp], points: NDArray[Any]) -> NDArray[Any]:
+        starts = np.asarray(self.edges)[places]
+        plain = points - starts if self.whole else points / self._unit - starts / self._unit
+        if self.step is None:
+            return plain
+        return np.where(self._on_grid[places], self._grid_index(points) - self._first_index[places], plain)
+
+    def _starts(self, places: NDArray[np.intp]) -> NDArray[Any]:
+        starts = np.asarray(self.edges)[places]
+        if self.step is None:
+            return starts
+        return np.where(self._on_grid[places], self._grid_point(self._first_index[places]), starts)
+
+    def _scales(self, places: NDArray[np.intp]) -> NDArray[Any]:
+        plain = np.full(len(places), 1 if self.whole else self._unit)
+        return plain if self.step is None else np.where(self._on_grid[places], self.step, plain)
+
+    def _units(self, places: NDArray[np.intp]) -> NDArray[np.float64]:
+        return np.asarray(self._on_grid[places] | self.whole, dtype=np.float64)
+
+    def _points(
+        self, places: NDArray[np.intp], steps: NDArray[np.float64], low: NDArray[Any], high: NDArray[Any]
+    ) -> NDArray[Any]:
+        if self.step is None:
+            points = self._starts(places)
+            # A sum of two, as a product can be infinite where the sum is not.
+            more = 0.0 if self._unit == 1 else steps
+            points = points + steps.astype(np.int64) if self.whole else points + steps + more
+        else:
+            on_grid = self._grid_point(self._first_index[places] + steps)
+            plain = self._starts(places) + steps * self._scales(places)
+            points = np.where(self._on_grid[places], on_grid, plain)
         if self.whole:
-            return super().drawn(low, high, rng)
-        share = rng.random(len(low))
-        # Not low + share·(high − low): the difference of two finite bounds can be infinite.
-        values = low * (1 - share) + high * share
+            return points.astype(np.int64)
         # Where the upper bound is a spike, the bin before it is open and the spike's place is just it.
-        is_end = (high == self.high) & (self.edges[-1] == self.high)
-        top = np.where(is_end, high, np.nextafter(high, -np.inf))
-        return np.asarray(np.clip(values, low, np.maximum(low, top)))
+        top = np.where((high == self.high) & self._is_closed, high, np.nextafter(high, -np.inf))
+        return np.asarray(np.clip(points, low, np.maximum(low, top)))
+
+    @property
+    def _unit(self) -> float:
+        """What reals are measured in: 1, or 2 where the difference of the bounds is infinite."""
+        return 2.0 if math.isinf(self.high - self.low) else 1.0
+
+    @property
+    def _is_closed(self) -> bool:
+        """Whether the last bin holds its end."""
+        return self.edges[-1] == self.high
+
+    @cached_property
+    def _first_index(self) -> NDArray[np.float64]:
+        """Which multiple of the step is the first in each place."""
+        return self._grid_index(np.asarray(self.edges[:-1]))
+
+    @cached_property
+    def _on_grid(self) -> Mask:
+        """Which places hold a multiple of the step."""
+        if self.step is None:
+            return np.zeros(self.places, dtype=bool)
+        return np.asarray(self._grid_index(np.asarray(self.edges[1:])) > self._first_index)
+
+    def _grid_point(self, index: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Multiples of the step, as the doubles that people write for them."""
+        step = cast(float, self.step)
+        parts = round(1 / step)
+        return index / parts if step < 1 and abs(parts * step - 1) < 1e-12 else index * step
+
+    def _grid_index(self, points: NDArray[Any]) -> NDArray[np.float64]:
+        """Which multiple of the step is the first at or after each point; the end of the last bin is inside it."""
+        index = np.ceil(points / cast(float, self.step) - 1e-9) + 0.0
+        found = self._grid_point(index)
+        is_inside = (points == self.high) & (found == points) & (not self.whole and self._is_closed)
+        return index + ((found < points) | is_inside)
 
     def values_at(self, points: NDArray[Any]) -> NDArray[Any]:
         return whole(points) if self.whole else points.astype(np.float64, copy=False)
@@ -288,33 +363,3 @@ def _checked_spikes(name: str, spikes: Sequence[float], low: float, high: float,
         if spike == sys.float_info.max:
             raise SchemaError("the largest number there is cannot be a spike; leave it out", column=name)
     return tuple(checked)
-
-
-def _draft_whole(low: int, high: int) -> tuple[int, int, list[int] | None]:
-    """Bounds, and edges where integers do not get a bin each."""
-    if high - low < MOST_SINGLE:
-        return low, high, None
-    step = max(int(_round_step(low, high)), 1)
-    last = min((high // step + 1) * step, MOST_WHOLE + 1)
-    # Round bounds may lie beyond what a double holds exactly.
-    edges = [*dict.fromkeys(max(edge, -MOST_WHOLE) for edge in range(low // step * step, last, step)), last]
-    return edges[0], last - 1, edges
-
-
-def _draft_real(low: float, high: float) -> list[float]:
-    step = _round_step(low, high)
-    first = math.floor(Fraction(low) / step)
-    last = max(math.ceil(Fraction(high) / step), first + 1)
-    # Beyond the largest float there is no round bound.
-    rounded = (float(min(max(step * i, -LARGEST), LARGEST)) for i in range(first - 1, last + 1))
-    edges = list(dict.fromkeys(rounded))
-    return edges[1:] if len(edges) > 2 and edges[1] <= low else edges
-
-
-def _round_step(low: float, high: float) -> Fraction:
-    """The smallest of 1, 2, 5, 10, … (or 0.1, 0.2, …) that makes no more than the usual number of bins."""
-    width = (Fraction(high) - Fraction(low)) / USUAL_BINS or Fraction(1, USUAL_BINS)
-    # Wide enough for neighbouring edges to be different floats.
-    width = max(width, 4 * Fraction(math.ulp(max(abs(low), abs(high)))))
-    power = Fraction(10) ** math.floor(math.log10(width))
-    return next(power * digit for digit in (1, 2, 5, 10, 20) if power * digit >= width)
