@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from priory.domain import Domain
 from priory.model.bases import Uniform
 from priory.model.engine.gpu import Precision, TorchContraction
 from priory.model.engine.layout import Layout
 from priory.model.engine.plan import plan
 from priory.model.engine.program import MATMUL, Instruction, program
+from priory.queries.domain import Domain
 
 Case = tuple[str, Domain, list[tuple[str, ...]]]
 

@@ -13,14 +13,14 @@ from unittest.mock import patch
 import numpy as np
 
 from bench.clock import timed
-from priory.domain import Domain
 from priory.estimate import dual
 from priory.estimate.estimator import estimate
 from priory.estimate.lbfgs import Minimum, Objective
-from priory.factor import Array, cell_codes
 from priory.model.model import Model
-from priory.model.softmax import softmax
+from priory.model.tilted import softmax
 from priory.privacy.measurement import Measurement
+from priory.queries.domain import Domain
+from priory.queries.factor import Array, cell_codes
 from priory.queries.query import Query
 
 Call = Callable[[], object]

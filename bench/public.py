@@ -8,13 +8,13 @@ from experiments.splits import Split
 
 from bench.clock import timed
 from priory.data.sources.memory import MemorySource
-from priory.domain import Domain
 from priory.mechanisms.pmw_pub.pmw_pub import PMWPub
 from priory.mechanisms.prior import Prior
 from priory.model.bases import PublicRows
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
 from priory.privacy.ledger import Ledger
+from priory.queries.domain import Domain
 from priory.queries.workload import Workload
 
 # The sizes of the attributes, tables and workload of PMW^Pub's Adult.

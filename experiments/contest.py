@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from priory.domain import Clique, Domain
-from priory.factor import Array
 from priory.model.tilted import row_cells
+from priory.queries.domain import Clique, Domain
+from priory.queries.factor import Array
 
 # A group whose number of rows is off by this much counts as missed altogether.
 COUNT_SLACK = 250

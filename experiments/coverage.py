@@ -10,8 +10,8 @@ import numpy as np
 from experiments.results import Results, Stopwatch, picture, shown
 from experiments.tables import Coded, measured_cliques, noisy, some_cliques, table
 from priory.data.schema import Schema
-from priory.domain import Clique
 from priory.privacy.budget import Budget
+from priory.queries.domain import Clique
 from priory.queries.query import Query
 from priory.release.measured import declared_release
 

@@ -21,12 +21,12 @@ from priory.app.registry import registered
 from priory.data.public import public_codes
 from priory.data.schema import Schema
 from priory.data.sources.source import ROW_LIMIT
-from priory.domain import Clique, Domain
-from priory.factor import Factor
 from priory.model.model import Model
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
 from priory.privacy.ledger import Ledger
+from priory.queries.domain import Clique, Domain
+from priory.queries.factor import Factor
 
 NAME = "default_fit"
 MECHANISMS = ("mst", "aim-textbook", "aim", "mst on mbi")

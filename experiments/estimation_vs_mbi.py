@@ -11,11 +11,11 @@ from experiments.peers import Mbi
 from experiments.refitting import refitted
 from experiments.results import FOLDER, Results, Stopwatch, picture, shown
 from experiments.tables import Coded, measured_cliques, noisy, some_cliques, table, variations
-from priory.domain import Clique
 from priory.estimate.dual import Dual
 from priory.estimate.estimator import estimate
 from priory.model.model import Model
 from priory.privacy.measurement import Measurement
+from priory.queries.domain import Clique
 
 NAME = "estimation_vs_mbi"
 TABLES = ("titanic", "adult", "loans", "stroke")

@@ -8,8 +8,6 @@ from experiments.results import shown
 from experiments.tables import Coded, table
 from priory.app.registry import Mechanism
 from priory.data.sources.source import ROW_LIMIT
-from priory.domain import Clique
-from priory.factor import Factor
 from priory.mechanisms.hdmm.hdmm import HDMM
 from priory.mechanisms.independent import Independent
 from priory.mechanisms.prior import Prior
@@ -18,6 +16,8 @@ from priory.privacy.budget import Budget, Currency
 from priory.privacy.curator import Curator
 from priory.privacy.ledger import Ledger
 from priory.privacy.measurement import Measurement
+from priory.queries.domain import Clique
+from priory.queries.factor import Factor
 from priory.queries.workload import Workload
 
 SETTINGS = (("1", "1e-9"), ("1", "1e-6"))

@@ -21,12 +21,12 @@ from experiments.peers import mbi_python
 from experiments.private_pgm import Way, estimates, ways
 from experiments.progress import progress
 from experiments.results import Results, picture, shown
-from priory.domain import Domain
-from priory.factor import Array
 from priory.mechanisms.hdmm.least_squares import LeastSquares
 from priory.model.bases import Uniform
 from priory.model.engine.tape import COMPILER
 from priory.privacy.measurement import Measurement
+from priory.queries.domain import Domain
+from priory.queries.factor import Array
 from priory.queries.query import Query
 
 A, B = "figure2a", "figure2b"

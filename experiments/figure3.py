@@ -18,7 +18,6 @@ from priory.estimate.loss import L1, L2
 from priory.estimate.measured import evidence as noisy
 from priory.estimate.papers.mirror_descent import MirrorDescent
 from priory.estimate.problem import Problem, states
-from priory.factor import Array
 from priory.mechanisms.hdmm.hdmm import HDMM
 from priory.model.bases import Uniform
 from priory.model.model import Model
@@ -27,6 +26,7 @@ from priory.privacy.curator import Curator
 from priory.privacy.ledger import Ledger
 from priory.privacy.measurement import Measurement
 from priory.privacy.randomness import Replay
+from priory.queries.factor import Array
 from priory.queries.workload import Workload
 
 NAME = "figure3"

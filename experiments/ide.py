@@ -20,12 +20,12 @@ from experiments.results import Results, Stopwatch, picture, shown
 from experiments.splits import chosen, runs
 from experiments.tables import data_folder
 from priory.data.sources.memory import MemorySource
-from priory.domain import Domain
 from priory.mechanisms.ide.prior_update import Group, PriorUpdate
 from priory.model.bases import PublicRows
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
 from priory.privacy.ledger import Ledger
+from priory.queries.domain import Domain
 
 KEYS = ("case", "epsilon", "arm", "run")
 NAME = "ide"

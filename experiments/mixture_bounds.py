@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from priory.factor import Array
 from priory.mechanisms.pmw_pub.row_weights import RowWeights
 from priory.model.bases import PublicRows
 from priory.privacy.mixture import Bounds, best_mixture
+from priory.queries.factor import Array
 from priory.queries.workload import Workload
 
 

@@ -15,9 +15,9 @@ from priory.answer.metrics import workload_error
 from priory.data.schema import Schema
 from priory.data.sources.opening import open_source
 from priory.data.sources.source import Source
-from priory.domain import Clique, Domain
-from priory.factor import Array
 from priory.model.engine.plan import Plan, plan
+from priory.queries.domain import Clique, Domain
+from priory.queries.factor import Array
 from priory.queries.parts import Identity, Prefix
 from priory.queries.query import Query
 from priory.queries.workload import Workload

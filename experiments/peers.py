@@ -10,11 +10,11 @@ from pathlib import Path
 
 import numpy as np
 
-from priory.domain import Clique, Domain
-from priory.factor import Factor
 from priory.model.bases import Uniform
 from priory.model.model import Model
 from priory.privacy.measurement import Measurement
+from priory.queries.domain import Clique, Domain
+from priory.queries.factor import Factor
 
 MBI = "mbi==2.0.0"
 # Draws in one process: compiling is paid once in each.

@@ -10,11 +10,11 @@ import numpy as np
 from experiments.results import Results, picture, shown
 from experiments.tables import Coded, data_folder, measured_cliques, noisy, split
 from priory.answer.metrics import cell_errors
-from priory.domain import Clique
 from priory.estimate.estimator import estimate
-from priory.factor import Array, Factor
 from priory.model.bases import Base, Mixture, Product, PublicRows
 from priory.model.model import Model
+from priory.queries.domain import Clique
+from priory.queries.factor import Array, Factor
 from priory.queries.query import Query
 
 NAME = "prior"

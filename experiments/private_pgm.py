@@ -10,11 +10,10 @@ from experiments.paper_workload import Answers, Held
 from experiments.results import Stopwatch
 from priory.app.registry import Mechanism
 from priory.errors import SizeError
-from priory.estimate.papers.least_squares import local_least_squares
 from priory.mechanisms.dualquery.dualquery import DualQuery
-from priory.mechanisms.dualquery.game import records_model
-from priory.mechanisms.dualquery.likelihood import sampled_model
+from priory.mechanisms.dualquery.estimates import records_model, sampled_model
 from priory.mechanisms.hdmm.hdmm import HDMM
+from priory.mechanisms.hdmm.least_squares import local_least_squares
 from priory.mechanisms.mwem.graphical import Graphical, Stop, graphical_model
 from priory.mechanisms.mwem.multiplicative_weights import MultiplicativeWeights
 from priory.mechanisms.mwem.mwem import MWEM, Update

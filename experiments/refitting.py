@@ -11,10 +11,10 @@ from priory.estimate.evidence import Evidence, Implied
 from priory.estimate.problem import Start
 from priory.estimate.setting import Setting
 from priory.estimate.total import TotalEstimate, total_of
-from priory.factor import Array
 from priory.model.diagnostics import ScheduledLevel
 from priory.model.model import Model
 from priory.privacy.measurement import Measurement
+from priory.queries.factor import Array
 
 
 def refitted(model: Model, measurements: Iterable[Measurement]) -> Model:

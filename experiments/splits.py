@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from experiments.tables import data_folder
 from priory.answer.metrics import cell_errors, mean_total_variation
 from priory.data.sources.memory import MemorySource
-from priory.domain import Domain
-from priory.factor import Array
 from priory.model.bases import PublicRows
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
 from priory.privacy.ledger import Ledger
+from priory.queries.domain import Domain
+from priory.queries.factor import Array
 from priory.queries.query import Query
 from priory.queries.workload import Workload
 

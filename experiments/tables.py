@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from priory.domain import Clique, Domain
-from priory.factor import Array
 from priory.model.model import Model
 from priory.privacy.measurement import Measurement
+from priory.queries.domain import Clique, Domain
+from priory.queries.factor import Array
 from priory.queries.query import Query
 
 FILES = {

@@ -10,16 +10,18 @@ import numpy as np
 
 from houses import DOMAIN, Rows, curated, random_rows
 from priory.app.registry import Mechanism, Registered
-from priory.audit.replay import replay
-from priory.domain import Clique
+from priory.audit.replay import Setting, complaints_about
+from priory.audit.settings import DOMAIN as AUDITED
+from priory.audit.settings import always
 from priory.errors import BudgetError
-from priory.factor import Factor
 from priory.mechanisms.independent import Independent
 from priory.model.bases import Uniform
 from priory.model.model import Model
 from priory.privacy.budget import Budget, Currency
 from priory.privacy.ledger import Ledger
 from priory.privacy.randomness import Replay
+from priory.queries.domain import Clique
+from priory.queries.factor import Factor
 from priory.queries.workload import Workload
 from priory.release import Release
 
@@ -71,7 +73,13 @@ def check_it_is_refused_more_than_is_left(entry: Registered) -> None:
 
 
 def check_it_replays_from_a_forced_transcript(entry: Registered) -> None:
-    assert replay(entry.build, 15) == []
+    assert list(complaints_about(always(entry.build(AUDITED)), 15)) == []
+
+
+def complaints_from_public(entry: Registered, kind: str, count: int) -> list[str]:
+    """What the audit says of a mechanism that starts from one kind of public rows."""
+    assert entry.with_public is not None
+    return list(complaints_about(Setting(entry.with_public, kind), count))
 
 
 class Guarded(Rows):

@@ -6,13 +6,13 @@ from contextlib import contextmanager
 import numpy as np
 
 from priory.data.sources.source import ROW_LIMIT
-from priory.domain import Clique, Domain
-from priory.factor import Factor
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
 from priory.privacy.ledger import Ledger
 from priory.privacy.noise import Integers
 from priory.privacy.randomness import Randomness
+from priory.queries.domain import Clique, Domain
+from priory.queries.factor import Factor
 
 DOMAIN = Domain.of({"age": 4, "sex": 2, "marital-status": 3})
 

@@ -1,16 +1,19 @@
 """Small estimation problems, solved by brute force on the full table."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from priory.domain import Clique, Domain
 from priory.estimate.evidence import Evidence
 from priory.estimate.loss import L2, Loss
 from priory.estimate.problem import Problem
+from priory.mechanisms.dualquery.estimates import SampleLoss
 from priory.model.bases import Base, Uniform
 from priory.privacy.measurement import Measurement
+from priory.queries.domain import Clique, Domain
+from priory.queries.factor import Factor
 from priory.queries.query import Query
 
 Array = NDArray[np.float64]
@@ -78,3 +81,14 @@ def least_squares(task: Small) -> float:
     x, _ = nnls(np.vstack([A, np.full((1, A.shape[1]), heavy)]), np.append(y, heavy * task.total))
     x *= task.total / x.sum()
     return 0.5 * float(np.sum((A @ x - y) ** 2))
+
+
+def at_marginals(loss: SampleLoss, marginals: Mapping[Clique, Factor]) -> tuple[float, dict[Clique, Array]]:
+    """DualQuery's loss as a function of marginals, and its gradient on each clique of the workload."""
+    near = loss.near(np.concatenate([np.ravel(query(marginals[query.clique].values)) for query in loss.workload]))
+    gradient: dict[Clique, Array] = {}
+    ends = np.cumsum([query.rows for query in loss.workload])
+    for query, own in zip(loss.workload, np.split(near.slope, ends[:-1]), strict=True):
+        table = query.adjoint(own.reshape(query.shape))
+        gradient[query.clique] = gradient.get(query.clique, np.zeros(query.domain.shape)) + table
+    return near.value, gradient

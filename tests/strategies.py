@@ -6,8 +6,8 @@ from collections.abc import Callable
 import numpy as np
 from hypothesis import strategies as st
 
-from priory.domain import Domain
-from priory.factor import Factor
+from priory.queries.domain import Domain
+from priory.queries.factor import Factor
 from priory.queries.parts import Identity, Matrix, Mean, Moments, Part, Point, Prefix, Range, Recode, Set, Total
 from priory.queries.query import Query
 

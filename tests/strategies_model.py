@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from priory.domain import Clique, Domain
-from priory.factor import Array, Factor
+from priory.queries.domain import Clique, Domain
+from priory.queries.factor import Array, Factor
 
 NAMES = ("age", "sex", "marital-status", "größe", "household size", "f", "g")
 SCALES = (0.0, 1.0, 5.0, 40.0)

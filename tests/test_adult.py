@@ -13,10 +13,8 @@ from priory.app.registry import Mechanism
 from priory.data.schema import Schema
 from priory.data.sources.opening import open_source
 from priory.data.sources.source import Source
-from priory.factor import Array
 from priory.mechanisms.dualquery.dualquery import DualQuery
-from priory.mechanisms.dualquery.game import records_model
-from priory.mechanisms.dualquery.likelihood import sampled_model
+from priory.mechanisms.dualquery.estimates import records_model, sampled_model
 from priory.mechanisms.hdmm.hdmm import HDMM
 from priory.mechanisms.mwem.graphical import Graphical, graphical_model
 from priory.mechanisms.mwem.multiplicative_weights import MultiplicativeWeights
@@ -24,6 +22,7 @@ from priory.mechanisms.mwem.mwem import MWEM
 from priory.mechanisms.privbayes import PrivBayes, network_model
 from priory.model.model import Model
 from priory.privacy.budget import Budget
+from priory.queries.factor import Array
 from priory.queries.workload import Workload
 from priory.release import Release
 

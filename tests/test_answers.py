@@ -9,8 +9,8 @@ from priory.app.fit import fit
 from priory.data.schema import Schema
 from priory.data.table import Table
 from priory.errors import DomainError, OptionError, SizeError
-from priory.factor import Array
 from priory.privacy.randomness import Replay
+from priory.queries.factor import Array
 from priory.queries.parts import Identity, Mean, Prefix, Range
 from priory.queries.query import Query
 from priory.queries.workload import Workload

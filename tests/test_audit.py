@@ -13,25 +13,24 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from priory.app.registry import MECHANISMS
-from priory.audit.attack import Codes, claimed, frequency_bound, likelihood_bound, loss_of, worst_pair
+from priory.audit.attack import frequency_bound, likelihood_bound, loss_of, worst_pair
 from priory.audit.battery import TESTS, _in_processes, findings_of, name_of
-from priory.audit.bugs import BUGS, complaints_of, planted
+from priory.audit.bugs import BUGS, PLANTED, complaints_of, planted
 from priory.audit.canaries import counts_in
 from priory.audit.findings import QUICK, Effort, Finding, Test
 from priory.audit.laws import Pair, choice_price, log_chances, log_masses, price
-from priory.audit.planted import PLANTED
-from priory.audit.replay import pairs, replay
-from priory.audit.samplers import selection_probabilities
-from priory.audit.settings import SETTINGS, Measuring
-from priory.audit.tables import SPELLINGS, NeighbouringTables, crowds, neighbours, strangers
+from priory.audit.replay import complaints_about, pairs
+from priory.audit.settings import SETTINGS, Measuring, always
+from priory.audit.tables import SPELLINGS, NeighbouringTables, coded, crowds, neighbours, strangers
 from priory.cli.audit import tables
+from priory.data.sources.memory import MemorySource
 from priory.data.spelling import of_cell
-from priory.domain import Domain
 from priory.privacy.budget import Budget, Currency
 from priory.privacy.choice import Choice, NoisyMax, PermuteAndFlip
 from priory.privacy.noise import Gaussian, Laplace, Noise, RoundedGaussian
+from priory.queries.domain import Domain
 from priory.queries.query import Query
-from priory.queries.sensitivity import Relation
+from priory.queries.sensitivity import Relation, Sensitivity
 
 ONE = Domain.of({"a": 2})
 SCORES = st.lists(st.integers(-8, 8), min_size=1, max_size=7)
@@ -117,7 +116,7 @@ def test_each_planted_mechanism_is_caught_for_its_own_bug() -> None:
     }
     assert set(expected) == set(PLANTED)
     for name, words in expected.items():
-        complaints = replay(lambda _, name=name: PLANTED[name], 4)  # type: ignore[misc]
+        complaints = list(complaints_about(always(PLANTED[name]), 4))
         assert complaints
         assert any(word in complaints[0] for word in words)
 
@@ -148,9 +147,9 @@ def test_a_planted_bug_is_caught_and_gone_afterwards(name: str) -> None:
 
 
 def test_what_is_planted_is_removed_again_whatever_happens() -> None:
-    right, wrong = Laplace.cost, object()
-    with contextlib.suppress(ZeroDivisionError), planted(Laplace, "cost", lambda _: wrong):
-        assert vars(Laplace)["cost"] is wrong
+    right, noise, size = Laplace.cost, Laplace(Fraction(2)), Sensitivity(Fraction(1), Fraction(1))
+    with contextlib.suppress(ZeroDivisionError), planted(Laplace, "cost", lambda right, *given: 2 * right(*given)):
+        assert noise.cost(size, Currency.PURE) == 1
         raise ZeroDivisionError
     assert Laplace.cost is right
 
@@ -161,8 +160,25 @@ def test_settings_cover_what_is_not_a_default() -> None:
     assert all(word in names for word in words)
 
 
+def selection_probabilities(choice: Choice, scores: list[int]) -> NDArray[np.float64]:
+    """How likely each candidate is picked, from the definition."""
+    coins = np.exp(-(max(scores) - np.array(scores)) / float(choice.scale))
+    if isinstance(choice, NoisyMax):
+        return np.asarray(coins / coins.sum())
+    # Permute-and-flip is uniform among the accepted: P(i) = c_i·E[1/(1 + others)], with the number of others that are
+    # accepted distributed as a sum of coins.
+    return np.array([c * mean_inverse(np.delete(coins, i)) for i, c in enumerate(coins)])
+
+
+def mean_inverse(coins: NDArray[np.float64]) -> float:
+    law = np.ones(1)
+    for coin in coins:
+        law = np.convolve(law, [1 - coin, coin])
+    return float((law / np.arange(1, len(law) + 1)).sum())
+
+
 @given(CHOICES, SCORES)
-def test_the_law_of_picks_is_the_one_that_samplers_are_tested_against(choice: Choice, scores: list[int]) -> None:
+def test_the_law_of_picks_follows_from_their_definition(choice: Choice, scores: list[int]) -> None:
     expected = selection_probabilities(choice, scores)
     np.testing.assert_allclose(np.exp(log_chances(choice, np.array(scores))), expected, rtol=1e-9)
 
@@ -200,10 +216,12 @@ def test_discrete_gaussian_noise_has_no_price_in_gaussian_dp() -> None:
     assert math.isinf(price(Gaussian(Fraction(2)), np.ones(1), Budget.gaussian(1)))
 
 
-WITH_ROW, WITHOUT = (Codes(ONE, np.zeros((n, 1), dtype=np.int64)) for n in (3, 2))
+WITH_ROW, WITHOUT = (coded(ONE, [[0]] * n) for n in (3, 2))
 
 
-def losses(budget: Budget, fits: int, one: Codes = WITH_ROW, other: Codes = WITHOUT) -> NDArray[np.float64]:
+def losses(
+    budget: Budget, fits: int, one: MemorySource = WITH_ROW, other: MemorySource = WITHOUT
+) -> NDArray[np.float64]:
     """Losses of one answer about tables of three rows and of two, run on the first."""
     mechanism = Measuring((Query.marginal(ONE, "a"),))
     return np.array([loss_of(mechanism, budget, one, other).value for _ in range(fits)])
@@ -226,7 +244,7 @@ def test_likelihood_ratios_have_mean_one_under_the_other_table(budget: Budget) -
 def test_bounds_are_below_the_claim_and_not_far_below(budget: Budget) -> None:
     one, other = losses(budget, 400), losses(budget, 400, WITHOUT, WITH_ROW)
     delta = Fraction(0) if budget.is_pure else Fraction(1, 100)
-    claim = claimed(budget, delta)
+    claim = float(budget.epsilon_at(delta))
     assert claim / 2 <= likelihood_bound(one, float(delta), claim) <= claim * (1 + 1e-9)
     assert 0 <= frequency_bound(one, -other, float(delta)) <= claim
 

@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from priory.answer.metrics import cell_errors, mean_total_variation, total_variation, workload_error
-from priory.domain import Domain
 from priory.errors import DomainError
-from priory.estimate.papers.least_squares import local_least_squares
+from priory.mechanisms.hdmm.least_squares import local_least_squares
 from priory.privacy.measurement import Measurement
+from priory.queries.domain import Domain
 from priory.queries.parts import Prefix
 from priory.queries.query import Query
 from strategies import domains, parts

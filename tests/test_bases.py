@@ -5,13 +5,13 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pytest
 
-from priory.domain import Clique, Domain
 from priory.errors import DomainError, OptionError, ReleaseError
-from priory.factor import Factor
 from priory.model.bases import Base, Mixture, Product, PublicRows, Uniform
 from priory.model.model import Model
 from priory.model.store import from_arrays, to_arrays
 from priory.model.tilted import Oracle, Potentials, Tilted
+from priory.queries.domain import Clique, Domain
+from priory.queries.factor import Factor
 
 
 def test_public_rows_are_written_only_when_the_user_says_so() -> None:
@@ -45,9 +45,7 @@ def test_damaged_data_is_refused() -> None:
 
 def test_a_custom_base_cannot_be_written() -> None:
     class Own(Base):
-        @property
-        def domain(self) -> Domain:
-            return Domain.of({"a": 2})
+        domain = Domain.of({"a": 2})
 
         def bind(self, cliques: Iterable[Clique]) -> Oracle:
             return Uniform(self.domain).bind(cliques)

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from houses import DOMAIN, Rows, curated, random_rows
 from priory.data.sources.source import ROW_LIMIT
-from priory.domain import Domain
 from priory.errors import BudgetError, DomainError, OptionError, SizeError
 from priory.privacy.budget import Budget, Currency
 from priory.privacy.curator import Curator
 from priory.privacy.ledger import Ledger
 from priory.privacy.randomness import OperatingSystem, Replay
 from priory.privacy.scores import AbsoluteError, Dependence, L1Error, Neighbours, Payoff
+from priory.queries.domain import Domain
 from priory.queries.parts import Identity, Matrix, Mean, Numbers, Point, Range, Recode, Set, Total
 from priory.queries.query import Query
 from priory.queries.sensitivity import Relation, largest_change

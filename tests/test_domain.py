@@ -1,8 +1,8 @@
 import pytest
 from hypothesis import given
 
-from priory.domain import Domain
 from priory.errors import DomainError
+from priory.queries.domain import Domain
 from strategies import domains
 
 

@@ -21,11 +21,11 @@ from priory.privacy.uniforms import Bits, Uniform
 
 SCALES = [Fraction(1, 2), Fraction(0.7), Fraction(3), Fraction(57, 4), Fraction(100)]
 TAILS: list[drawing._Tail] = [
-    drawing._Geometric(Fraction(1, 2)),
-    drawing._Geometric(Fraction(7)),
-    drawing._HalfNormal(Fraction(0.7), Fraction(1, 2)),
-    drawing._HalfNormal(Fraction(100), Fraction(1, 2)),
-    drawing._HalfNormal(Fraction(2**20), Fraction(0)),
+    drawing._geometric(Fraction(1, 2)),
+    drawing._geometric(Fraction(7)),
+    drawing._half_normal(Fraction(0.7), Fraction(1, 2)),
+    drawing._half_normal(Fraction(100), Fraction(1, 2)),
+    drawing._half_normal(Fraction(2**20), Fraction(0)),
 ]
 KINDS: dict[Callable[..., np.ndarray], type[Noise]] = {
     drawing.laplace: Laplace,

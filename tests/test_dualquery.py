@@ -1,6 +1,7 @@
 import itertools
 import math
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -8,24 +9,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from houses import DOMAIN, Rows, curated
-from priory.domain import Domain
 from priory.errors import DomainError, OptionError, ReleaseError
 from priory.estimate.estimator import estimate
 from priory.estimate.loss import CustomLoss
 from priory.estimate.papers.mirror_descent import MirrorDescent
-from priory.factor import Array, Factor
 from priory.mechanisms.dualquery.data_player import Reward, best_record
 from priory.mechanisms.dualquery.dualquery import DualQuery
-from priory.mechanisms.dualquery.game import answers, records_model, rounds_of
-from priory.mechanisms.dualquery.likelihood import most_likely
-from priory.mechanisms.dualquery.sample_loss import SampleLoss
+from priory.mechanisms.dualquery.estimates import SampleLoss, answers, most_likely, records_model, rounds_of
 from priory.mechanisms.independent import Independent
 from priory.privacy.budget import Budget
 from priory.privacy.choice import NoisyMax
 from priory.privacy.randomness import Replay
+from priory.queries.domain import Domain
+from priory.queries.factor import Array, Factor
 from priory.queries.parts import Identity, Mean, Prefix
 from priory.queries.query import Query
 from priory.queries.workload import Workload
+from problems import at_marginals
 from strategies import binary_parts, queries
 
 PAIRS = Workload.marginals(DOMAIN, 2)
@@ -153,14 +153,14 @@ def tables(seed: int) -> dict[tuple[str, ...], Factor]:
 
 def between(one: dict[tuple[str, ...], Factor], other: dict[tuple[str, ...], Factor], share: float) -> float:
     mixed = {c: Factor(one[c].domain, (1 - share) * one[c].values + share * other[c].values) for c in CLIQUES}
-    return LOSS(mixed)[0]
+    return at_marginals(LOSS, mixed)[0]
 
 
 @settings(max_examples=20)
 @given(st.integers(0, 10**6))
 def test_the_gradient_of_the_loss_equals_finite_differences(seed: int) -> None:
     one, other = tables(seed), tables(seed + 1)
-    _, gradient = LOSS(one)
+    _, gradient = at_marginals(LOSS, one)
     slope = sum(float((gradient[c] * (other[c].values - one[c].values)).sum()) for c in CLIQUES)
     step = 1e-5
     assert (between(one, other, step) - between(one, other, -step)) / (2 * step) == pytest.approx(
@@ -190,7 +190,7 @@ def test_the_loss_is_the_likelihood_of_the_samples() -> None:
         for pick in held.picks:
             place = starts[pick.query] + (pick.cell or 0) + pick.is_complement * RANGES.rows
             expected -= both[place] - math.log(np.exp(both - both.max()).sum()) - both.max()
-    assert LOSS(marginals)[0] == pytest.approx(expected)
+    assert at_marginals(LOSS, marginals)[0] == pytest.approx(expected)
 
 
 def test_a_game_as_long_and_sharp_as_can_be_overflows_nothing() -> None:
@@ -228,11 +228,11 @@ def test_newtons_model_is_nearly_as_likely_as_that_of_many_steps_of_mirror_desce
         [],
         DOMAIN,
         total=LOSS.total,
-        loss=CustomLoss.of(DOMAIN, CLIQUES, LOSS),
+        loss=CustomLoss.of(DOMAIN, CLIQUES, partial(at_marginals, LOSS)),
         solver=MirrorDescent(tolerance=1e-4),
         stop="converged",
     )
-    values = [LOSS({c: found.project(c) for c in CLIQUES})[0] for found in (model, slow)]
+    values = [at_marginals(LOSS, {c: found.project(c) for c in CLIQUES})[0] for found in (model, slow)]
     assert values[0] <= 1.002 * values[1]
     assert model.diagnostics is not None
     assert model.diagnostics.has_converged
@@ -242,7 +242,7 @@ def test_the_true_marginals_explain_the_samples_better_than_uniform_ones() -> No
     source = skewed()
     truth = {c: Factor(DOMAIN.project(c), source.count([c])[0].values.astype(float)) for c in CLIQUES}
     uniform = {c: Factor(f.domain, np.full(f.domain.shape, 4000 / f.domain.size)) for c, f in truth.items()}
-    assert LOSS(truth)[0] < LOSS(uniform)[0]
+    assert at_marginals(LOSS, truth)[0] < at_marginals(LOSS, uniform)[0]
 
 
 def errors(model_answers: list[Array], source: Rows) -> float:

@@ -23,20 +23,21 @@ from priory.mechanisms.independent import Independent
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
 from priory.privacy.ledger import EntryState, Ledger, Terms
+from priory.privacy.recorder import partial_path
 from priory.release import Release, load
-from priory.release.partial import Partial, partial_path
+from priory.release.partial import Partial
 
 SCHEMA = Schema.coded(dict(zip(DOMAIN.attributes, DOMAIN.shape, strict=True)), name="people")
 
 # Where a run can end, in order, and whether private rows were looked at and something was answered by then.
 STAGES = {
     "priory.app.fit.recipe_of": (False, False),
-    "priory.release.partial.check_place": (False, False),
-    "priory.release.partial.RecordFile.create": (False, False),
-    "priory.release.partial.RecordFile.make_room": (False, False),
+    "priory.privacy.recorder.check_place": (False, False),
+    "priory.privacy.recorder.RecordFile.create": (False, False),
+    "priory.privacy.recorder.RecordFile.make_room": (False, False),
     "priory.app.fit.open_source": (False, False),
-    "priory.release.partial.Recorder.begin": (False, False),
-    "priory.release.partial.Recorder.make_room": (False, False),
+    "priory.privacy.recorder.Recorder.begin": (False, False),
+    "priory.privacy.recorder.Recorder.make_room": (False, False),
     "priory.privacy.ledger.Reservation.charge": (False, False),
     "priory.privacy.truths.Truths.of": (True, False),
     "priory.privacy.curator.Curator._noisy": (True, False),
@@ -140,7 +141,7 @@ def test_a_second_interrupt_never_says_that_less_was_spent(
 
     with monkeypatch.context() as patch:
         patch.setattr("priory.release.release.Release.with_estimate", interrupted)
-        patch.setattr("priory.release.partial.Recorder.leave", interrupted)
+        patch.setattr("priory.privacy.recorder.Recorder.leave", interrupted)
         with pytest.raises(KeyboardInterrupt) as caught:
             fit(random_rows(), SCHEMA, epsilon=1, ledger=book, output=tmp_path / "a.priory")
     assert spent_by(caught.value).amount >= 2 - book.left()

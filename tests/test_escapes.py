@@ -17,7 +17,7 @@ from priory.app.fit import fit
 from priory.data.kinds import Category
 from priory.data.schema import Schema
 from priory.data.table import text_table
-from priory.data.visible import visible, visible_lines
+from priory.data.visible import visible
 from priory.privacy.randomness import Replay
 
 pty = pytest.importorskip("pty", reason="this system has no terminals of that kind")
@@ -161,8 +161,8 @@ def test_what_is_visible_is_printable_and_tells_texts_apart(text: str) -> None:
     shown = visible(text)
     assert shown.isprintable()
     assert shown == text or not text.isprintable()
-    assert visible_lines(text).replace("\n", "").isprintable()
-    assert visible_lines(text).count("\n") == text.count("\n")
+    assert visible(text, keeps_lines=True).replace("\n", "").isprintable()
+    assert visible(text, keeps_lines=True).count("\n") == text.count("\n")
 
 
 def test_a_table_for_people_has_a_line_for_each_row() -> None:

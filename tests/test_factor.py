@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from priory.domain import Domain
 from priory.errors import DomainError
-from priory.factor import Factor
+from priory.queries.domain import Domain
+from priory.queries.factor import Factor
 from strategies import factors
 
 

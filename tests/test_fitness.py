@@ -7,10 +7,10 @@ from typer.testing import CliRunner
 from priory.app.public_check import MOST_CELLS, public_fitness
 from priory.cli.frame import app
 from priory.data.schema import Schema
-from priory.domain import Domain
 from priory.errors import BudgetError, DataError
 from priory.privacy.budget import Budget
 from priory.privacy.ledger import Ledger
+from priory.queries.domain import Domain
 from priory.select.workloads import countable_workload
 
 TEXT = """

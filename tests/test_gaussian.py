@@ -13,11 +13,8 @@ from scipy.special import expit, ndtri
 from priory.privacy.accounting import rho_within
 from priory.privacy.budget import Currency
 from priory.privacy.gaussian import (
-    epsilon_of_bounded_range,
-    epsilon_of_pure,
     gaussian_delta,
     gaussian_epsilon,
-    mu_squared_of_bounded_range,
     mu_squared_of_pure,
     mu_squared_within,
 )
@@ -115,16 +112,16 @@ def test_delta_agrees_with_the_privacy_loss_distribution_of_a_gaussian(sigma: fl
 @given(epsilon=st.fractions("1/1000000", 10_000, max_denominator=10**6))
 def test_prices_are_never_below_the_exact_ones_and_buy_back_what_they_cost(epsilon: Fraction) -> None:
     for price, back, part in (
-        (mu_squared_of_pure, epsilon_of_pure, Fraction(1)),
-        (mu_squared_of_bounded_range, epsilon_of_bounded_range, Fraction(1, 2)),
+        (price_of_pure, pure_within, Fraction(1)),
+        (price_of_bounded_range, bounded_range_within, Fraction(1, 2)),
     ):
-        cost = price(epsilon)
+        cost = price(epsilon, Currency.GAUSSIAN)
         # Φ(−μ/2) ≤ 1/(1 + e^{ε}), or ε/2.
         tail = exact_tail(mpmath.sqrt(real(cost)) / 2)
         assert tail * (1 + mpmath.exp(real(part * epsilon))) <= 1
-        assert back(cost) <= epsilon * (1 + Fraction(1, 10**15))
-        assert back(cost) >= epsilon * (1 - Fraction(1, 10**6)) or epsilon > 5000
-        assert price(back(cost)) <= cost
+        assert back(cost, Currency.GAUSSIAN) <= epsilon * (1 + Fraction(1, 10**15))
+        assert back(cost, Currency.GAUSSIAN) >= epsilon * (1 - Fraction(1, 10**6)) or epsilon > 5000
+        assert price(back(cost, Currency.GAUSSIAN), Currency.GAUSSIAN) <= cost
 
 
 @given(amount=st.fractions("1/1000000", 1000, max_denominator=10**6), currency=st.sampled_from(Currency))
@@ -156,7 +153,7 @@ def picking(scores: tuple[int, ...], epsilon: float) -> list[float]:
 @pytest.mark.parametrize("candidates", [2, 3, 4])
 def test_no_test_tells_apart_two_runs_of_a_choice_better_than_its_price_says(candidates: int, epsilon: float) -> None:
     """Every test of the exponential mechanism on neighbouring scores, by brute force, against the curve of μ-GDP."""
-    mu = math.sqrt(mu_squared_of_bounded_range(Fraction(epsilon)))
+    mu = math.sqrt(price_of_bounded_range(Fraction(epsilon), Currency.GAUSSIAN))
     loudest = 0.0
     for scores in itertools.product(range(-8, 9, 4), repeat=candidates - 1):
         one = picking((0, *scores), epsilon)
@@ -174,7 +171,7 @@ def test_no_test_tells_apart_two_runs_of_a_choice_better_than_its_price_says(can
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
 def test_the_price_of_a_choice_is_reached_by_two_evenly_matched_coins(epsilon: float) -> None:
     """logit p − logit q = ε with p = 1 − q: Φ⁻¹(p) − Φ⁻¹(q) is the price, and uneven coins need less."""
-    mu = math.sqrt(mu_squared_of_bounded_range(Fraction(epsilon)))
+    mu = math.sqrt(price_of_bounded_range(Fraction(epsilon), Currency.GAUSSIAN))
     apart = [ndtri(expit(x + epsilon / 2)) - ndtri(expit(x - epsilon / 2)) for x in (0.0, 0.3, 1.0, 3.0, 6.0)]
     assert apart[0] == pytest.approx(mu, rel=1e-9)
     assert apart == sorted(apart, reverse=True)

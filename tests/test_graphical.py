@@ -5,13 +5,9 @@ import pytest
 
 from houses import DOMAIN, Rows, curated
 from priory.app.registry import Mechanism
-from priory.domain import Domain
 from priory.errors import SizeError
-from priory.factor import Array
 from priory.mechanisms.dualquery.dualquery import DualQuery
-from priory.mechanisms.dualquery.game import records_model, rounds_of
-from priory.mechanisms.dualquery.likelihood import sampled_model
-from priory.mechanisms.dualquery.sample_loss import SampleLoss
+from priory.mechanisms.dualquery.estimates import SampleLoss, records_model, rounds_of, sampled_model
 from priory.mechanisms.hdmm.hdmm import HDMM
 from priory.mechanisms.hdmm.least_squares import LeastSquares
 from priory.mechanisms.mwem.graphical import Graphical, graphical_model
@@ -22,9 +18,12 @@ from priory.model.bases import Uniform
 from priory.model.model import Model
 from priory.privacy.budget import Budget
 from priory.privacy.randomness import Replay
+from priory.queries.domain import Domain
+from priory.queries.factor import Array
 from priory.queries.query import Query
 from priory.queries.workload import Workload
 from priory.release import Release
+from problems import at_marginals
 
 PAIRS = Workload.marginals(DOMAIN, 2)
 BUDGETS = [Budget.pure(1), Budget.zcdp("1/20", relation="replace-one")]
@@ -91,7 +90,7 @@ def test_the_graphical_model_of_samples_makes_them_more_likely_than_uniform_does
     loss = SampleLoss(DOMAIN, PAIRS, rounds_of(release), float(release.measurements[0].values))
     fitted = sampled_model(PAIRS, release)
     uniform = Model(Uniform(DOMAIN), {}, fitted.total)
-    values = [loss({c: model.project(c) for c in PAIRS.cliques})[0] for model in (fitted, uniform)]
+    values = [at_marginals(loss, {c: model.project(c) for c in PAIRS.cliques})[0] for model in (fitted, uniform)]
     assert values[0] < values[1]
 
 

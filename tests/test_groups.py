@@ -5,14 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from priory.domain import Domain
 from priory.mechanisms.ide.budget_plan import BudgetPlan, CandidateMarginals, budget_plan
-from priory.mechanisms.ide.group_counts import expected_counts, likely_counts
+from priory.mechanisms.ide.groups import expected_counts, likely_counts
 from priory.mechanisms.ide.hierarchy import Level, levels
 from priory.model.bases import PublicRows
 from priory.privacy.budget import Budget
 from priory.privacy.measurement import Measurement
 from priory.privacy.noise import Laplace
+from priory.queries.domain import Domain
 from priory.queries.query import Query
 
 DOMAIN = Domain.of({"area": 50, "year": 3, "sex": 2, "age": 10})

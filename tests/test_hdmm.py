@@ -4,15 +4,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from houses import DOMAIN, curated, random_rows
-from priory.domain import Domain
 from priory.errors import DomainError, OptionError, SizeError
-from priory.factor import Array
 from priory.mechanisms.hdmm.hdmm import HDMM
 from priory.mechanisms.hdmm.least_squares import LeastSquares
-from priory.mechanisms.hdmm.strategies import Strategy, best_part, best_product, p_identity_error, union_strategy
-from priory.mechanisms.hdmm.weighted_marginals import Spectrum, marginals_strategy
+from priory.mechanisms.hdmm.strategies import (
+    Spectrum,
+    Strategy,
+    best_part,
+    best_product,
+    marginals_strategy,
+    p_identity_error,
+    union_strategy,
+)
 from priory.privacy.budget import Budget
 from priory.privacy.measurement import Measurement
+from priory.queries.domain import Domain
+from priory.queries.factor import Array
 from priory.queries.parts import Identity, Prefix, Total
 from priory.queries.query import Query
 from priory.queries.workload import Workload

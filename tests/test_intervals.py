@@ -12,11 +12,11 @@ from experiments.refitting import refitted
 import priory as pr
 from priory.answer.intervals import noise_left, source_of
 from priory.answer.redraws import Redraws
-from priory.domain import Domain
 from priory.errors import OptionError
 from priory.estimate.estimator import estimate
 from priory.privacy.measurement import Measurement
 from priory.privacy.noise import Laplace
+from priory.queries.domain import Domain
 from priory.queries.parts import Prefix
 from priory.queries.query import Query
 from problems import DOMAIN, small

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from priory.domain import Domain
 from priory.errors import DomainError
 from priory.estimate.evidence import Evidence
 from priory.estimate.loss import L1, L2, CustomLoss, loss_of, top_eigenvalue
 from priory.privacy.measurement import Measurement
+from priory.queries.domain import Domain
 from priory.queries.query import Query
 from problems import DOMAIN, LOOP, dense, small
 from strategies import domains, parts

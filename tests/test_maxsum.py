@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from priory.domain import Domain
 from priory.errors import SizeError
-from priory.factor import Array
 from priory.model.engine.maxsum import best_row
+from priory.queries.domain import Domain
+from priory.queries.factor import Array
 from strategies_model import Case, cases, joint_logs
 
 

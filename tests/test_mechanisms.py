@@ -6,13 +6,13 @@ from houses import DOMAIN, Rows, random_rows
 from priory.app.fit import fit
 from priory.app.registry import MECHANISMS, Registered, registered
 from priory.data.schema import Schema
-from priory.domain import Domain
 from priory.errors import BudgetError, DataError, DomainError, LedgerError, OptionError, SchemaError
 from priory.mechanisms.independent import Independent
 from priory.privacy.budget import Budget
 from priory.privacy.ledger import EntryState, Ledger, Terms
 from priory.privacy.progress import Step
 from priory.privacy.randomness import Replay
+from priory.queries.domain import Domain
 from priory.queries.query import Query
 from priory.queries.workload import Workload
 

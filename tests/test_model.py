@@ -3,13 +3,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from priory.domain import Domain
 from priory.errors import DomainError, OptionError, SizeError
-from priory.factor import Array
 from priory.model import graph
 from priory.model.bases import PublicRows, Uniform
 from priory.model.engine.plan import plan
 from priory.model.model import Model
+from priory.queries.domain import Domain
+from priory.queries.factor import Array
 from priory.queries.parts import Identity, Mean, Moments, Point, Prefix, Range, Recode, Set, Total
 from priory.queries.query import Query
 from strategies import parts

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from houses import DOMAIN, Rows, curated, random_rows
-from priory.domain import Domain
 from priory.errors import BudgetError, DomainError
 from priory.mechanisms.mst import MST
 from priory.mechanisms.steps.fitted import Fitted
 from priory.model.bases import PublicRows, Uniform
 from priory.privacy.budget import Budget
 from priory.privacy.scores import L1Error, Neighbours
+from priory.queries.domain import Domain
 from priory.queries.parts import Identity, Recode
 from priory.queries.query import Query
 from priory.queries.sensitivity import Relation

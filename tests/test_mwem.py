@@ -4,17 +4,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from houses import DOMAIN, Rows, curated
-from priory.domain import Domain
 from priory.errors import DomainError, OptionError, SizeError
-from priory.factor import Factor
-from priory.mechanisms.mwem.multiplicative_weights import MultiplicativeWeights, components
+from priory.mechanisms.mwem.multiplicative_weights import MultiplicativeWeights, WeightedTable, components
 from priory.mechanisms.mwem.mwem import MWEM
-from priory.mechanisms.mwem.weighted_table import WeightedTable
 from priory.model.bases import Uniform
 from priory.model.model import Model
 from priory.privacy.budget import Budget
 from priory.privacy.measurement import Measurement
 from priory.privacy.randomness import Replay
+from priory.queries.domain import Domain
+from priory.queries.factor import Factor
 from priory.queries.parts import Identity, Point, Prefix
 from priory.queries.query import Query
 from priory.queries.workload import Workload

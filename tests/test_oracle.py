@@ -5,14 +5,14 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from priory.domain import Domain
 from priory.errors import DomainError
-from priory.factor import Array
 from priory.model.bases import Uniform
 from priory.model.engine import algebra, cores
 from priory.model.engine.contract import Contraction
 from priory.model.engine.layout import Layout
 from priory.model.engine.plan import plan
+from priory.queries.domain import Domain
+from priory.queries.factor import Array
 from strategies_model import Case, brute, cases, marginal
 
 

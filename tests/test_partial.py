@@ -26,13 +26,14 @@ from priory.privacy.journal import Answered, Entry, Numbered, Paid, Picked, Publ
 from priory.privacy.measurement import Measurement
 from priory.privacy.noise import Laplace
 from priory.privacy.randomness import Replay
+from priory.privacy.record_file import MAGIC, RESERVE, RecordFile, is_record_file, read_records
+from priory.privacy.recorder import _decode_entry, _encode_entry, partial_path
 from priory.privacy.scores import Pick
 from priory.queries.parts import Matrix, Point, Recode
 from priory.queries.query import Query
 from priory.queries.workload import Workload
 from priory.release import Release, load
-from priory.release.partial import Partial, _decode_entry, _encode_entry, partial_path
-from priory.release.records import MAGIC, RESERVE, RecordFile, is_record_file, read_records
+from priory.release.partial import Partial
 
 SCHEMA = Schema.coded(dict(zip(DOMAIN.attributes, DOMAIN.shape, strict=True)), name="people")
 PUBLIC = {name: random_rows(60, seed=9).rows[:, i].tolist() for i, name in enumerate(DOMAIN)}

@@ -5,9 +5,9 @@ from itertools import combinations
 import pytest
 from hypothesis import given, settings
 
-from priory.domain import Domain
 from priory.errors import DomainError, OptionError, SizeError
 from priory.model.engine.plan import Plan, plan
+from priory.queries.domain import Domain
 from strategies_model import Case, cases
 
 

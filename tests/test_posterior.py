@@ -4,16 +4,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from priory.domain import Domain
 from priory.estimate.dual import Dual
 from priory.estimate.evidence import Evidence
 from priory.estimate.prior_strength import at_best_temperature, posterior
 from priory.estimate.risk import SPLIT, CoupledFits
 from priory.estimate.setting import Setting
 from priory.estimate.total import TotalEstimate
-from priory.factor import Array
 from priory.model.bases import PublicRows
 from priory.privacy.measurement import Measurement
+from priory.queries.domain import Domain
+from priory.queries.factor import Array
 from priory.queries.query import Query
 
 DOMAIN = Domain.of({"a": 3, "b": 2})
@@ -60,6 +60,22 @@ def _at(coupling: CoupledFits, temperature: float) -> Array:
 
     start = coupling.start()
     return _fitted(coupling, start, start, temperature).fit.marginals
+
+
+@given(st.integers(0, 99), st.sampled_from([1.0, 30.0]), st.sampled_from([10.0, 1000.0]))
+def test_degrees_of_freedom_are_the_derivative_of_the_fit(seed: int, stddev: float, records: float) -> None:
+    from priory.estimate.prior_strength import _fitted
+
+    values = np.rint(TOTAL * BASE.shares + np.random.default_rng(seed).normal(0, 2 * stddev, 6))
+    coupling = coupled_fits(measured(values, stddev))
+    start = coupling.start()
+    state = _fitted(coupling, start, start, records / TOTAL)
+    # The answers of a step move by C(C + λΣ)⁻¹ times what the noisy ones move by, here by σ each.
+    shares = state.fit.marginals / TOTAL
+    covariance = TOTAL * (np.diag(shares) - np.outer(shares, shares))
+    ridge = records / TOTAL * stddev**2 * np.eye(len(shares))
+    moved = covariance @ np.linalg.solve(covariance + ridge, np.full(len(shares), stddev))
+    assert state.degrees_of_freedom == pytest.approx(moved.sum() / stddev, abs=0.03 * len(shares))
 
 
 def test_exact_answers_are_met_whatever_the_base() -> None:

@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from houses import Rows, curated, random_rows
-from priory.domain import Domain
 from priory.errors import OptionError
 from priory.mechanisms.privbayes import PrivBayes, conditional, network_model, network_rows, useful_cells
 from priory.privacy.budget import Budget
 from priory.privacy.measurement import Measurement
 from priory.privacy.noise import noise_within
 from priory.privacy.randomness import Replay
+from priory.queries.domain import Domain
 from priory.queries.query import Query
 from priory.queries.sensitivity import sensitivity
 from priory.select.parent_sets import parent_sets

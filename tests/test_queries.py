@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from priory.domain import Domain
 from priory.errors import DomainError, OptionError, SizeError
+from priory.queries.domain import Domain
 from priory.queries.parts import (
     Identity,
     Matrix,

@@ -15,12 +15,12 @@ from priory.data.schema import Schema
 from priory.errors import MissingExtra, OptionError
 from priory.privacy.budget import Budget, Currency
 from priory.privacy.choice import NoisyMax
+from priory.privacy.encoding import decode_statement, encode_statement
 from priory.privacy.ledger import Ledger
 from priory.privacy.noise import Gaussian, Laplace, RoundedGaussian
 from priory.privacy.randomness import KINDS, OpenDP, OperatingSystem, Randomness, Replay, is_private, source_of
 from priory.queries.query import Query
 from priory.release import load
-from priory.release.encoding import decode_statement, encode_statement
 from priory.version import __version__
 
 SCHEMA = Schema.coded({"age": 3, "sex": 2}, name="people")

@@ -9,10 +9,10 @@ import pytest
 from houses import DOMAIN, Rows, curated
 from priory.app.registry import MECHANISMS, Mechanism
 from priory.cli.frame import main
-from priory.domain import Domain
 from priory.errors import DomainError, OptionError
 from priory.mechanisms import HDMM, MWEM, DualQuery, Graphical, MultiplicativeWeights, PrivBayes
 from priory.privacy.budget import Budget
+from priory.queries.domain import Domain
 from priory.queries.query import Query
 from priory.queries.workload import Workload
 from priory.release import Release

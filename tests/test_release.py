@@ -20,6 +20,7 @@ from priory.app.registry import MECHANISMS
 from priory.data.schema import Schema
 from priory.errors import ReleaseError
 from priory.measure import Measurement, measure
+from priory.privacy import encoding
 from priory.privacy.budget import Budget
 from priory.privacy.noise import Gaussian
 from priory.privacy.randomness import Replay
@@ -112,7 +113,7 @@ def test_an_array_with_a_forged_header_is_refused(saved: Path, header: str) -> N
 @given(st.lists(st.integers(0, 3), max_size=4), st.sampled_from([np.int64, np.float64]))
 def test_arrays_come_back_as_they_were(shape: list[int], dtype: type) -> None:
     array: Any = np.arange(math.prod(shape)).astype(dtype).reshape(shape)
-    back = archive.array_of(archive.array_bytes(array))
+    back = encoding.array_of(encoding.array_bytes(array))
     assert (back.dtype, back.shape) == (array.dtype, array.shape)
     np.testing.assert_array_equal(back, array)
 
@@ -120,7 +121,7 @@ def test_arrays_come_back_as_they_were(shape: list[int], dtype: type) -> None:
 @pytest.fixture
 def saved(tmp_path: Path) -> Path:
     path = tmp_path / "people.priory"
-    a_release().with_section("notes", {"theta.npy": archive.array_bytes(np.arange(3.0))}).save(path)
+    a_release().with_section("notes", {"theta.npy": encoding.array_bytes(np.arange(3.0))}).save(path)
     return path
 
 
@@ -272,7 +273,7 @@ def test_a_changed_file_is_refused(saved: Path, change: Callable[[dict[str, byte
         edit("domain/domain.json", lambda d: d.update(shape=[4, 2])),
         edit("domain/domain.json", lambda d: d.update(shape=[4, 2, -3])),
         lambda files: files.update({"measurements/0.npy": b"\x93NUMPY\x01\x00"}),
-        lambda files: files.update({"measurements/0.npy": archive.array_bytes(np.zeros(3, dtype=np.int64))}),
+        lambda files: files.update({"measurements/0.npy": encoding.array_bytes(np.zeros(3, dtype=np.int64))}),
         lambda files: files.update({STATEMENT: b"[" * 100_000}),
         lambda files: files.update({STATEMENT: b"\xff\xfe"}),
         lambda files: files.pop("domain/domain.json"),

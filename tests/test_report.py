@@ -15,21 +15,20 @@ import priory as pr
 from priory import town
 from priory.cli import main
 from priory.data.kinds import Category
-from priory.domain import Clique
 from priory.errors import OptionError
 from priory.model.diagnostics import Diagnostics
 from priory.privacy.budget import Budget, Currency
 from priory.privacy.measurement import Measurement
 from priory.privacy.noise import Gaussian
-from priory.privacy.statement import DECLARED, Statement
+from priory.privacy.statement import Statement
+from priory.queries.domain import Clique
 from priory.release import Release
 from priory.report import charts
 from priory.report.answered import answered
 from priory.report.association import cramers_v
 from priory.report.contents import Contents
 from priory.report.html import Text, element, shortened
-from priory.report.labels import axis_labels
-from priory.report.places import Attribute, Places
+from priory.report.places import Attribute, Places, axis_labels
 from priory.report.spending import spending
 from priory.report.truth import STAMP, truth_page
 from priory.report.writing import page_of
@@ -203,7 +202,7 @@ def test_the_page_names_the_accounting_and_bounds_the_probability_of_a_larger_lo
 
 def test_the_page_of_declared_counts_states_no_more_than_was_declared() -> None:
     budget = Budget.approximate(1, "1e-9")
-    told = replace(statement(), mechanism=DECLARED, budget=budget, spent=budget.amount)
+    told = replace(statement(), is_declared=True, budget=budget, spent=budget.amount)
     shown = "".join(page(replace(measured(coded(2), [("c0",)]), statement=told)).texts)
     assert "released under differential privacy with ε = 1, δ = 1e-09, for tables" in shown
     assert "ρ = " not in shown

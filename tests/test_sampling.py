@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from priory.domain import Clique, Domain
 from priory.errors import OptionError
-from priory.factor import Array
 from priory.model.bases import Base, Mixture, Product, PublicRows, Uniform
 from priory.model.model import Model
 from priory.model.sampling import Chance, Codes, Method
+from priory.queries.domain import Clique, Domain
+from priory.queries.factor import Array
 from strategies_model import Case, brute, cases
 
 

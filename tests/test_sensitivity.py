@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from priory.domain import Domain
 from priory.errors import OptionError
+from priory.queries.domain import Domain
 from priory.queries.parts import Identity, Matrix, Mean, Prefix, Total
 from priory.queries.query import Query
 from priory.queries.sensitivity import Relation, Sensitivity, largest_change, sensitivity
@@ -147,4 +147,4 @@ def test_records_per_person_must_be_a_positive_whole_number(max_rows: Any) -> No
 
 def test_an_unknown_relation_is_refused() -> None:
     with pytest.raises(OptionError, match="relation"):
-        Relation.of("bounded")
+        Relation("bounded")

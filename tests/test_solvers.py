@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from priory.domain import Domain
 from priory.errors import DomainError, OptionError
 from priory.estimate.dual import Dual
 from priory.estimate.estimator import estimate
@@ -22,6 +21,7 @@ from priory.estimate.problem import Solver, states
 from priory.model.bases import PublicRows, Uniform
 from priory.model.model import Model
 from priory.privacy.measurement import Measurement
+from priory.queries.domain import Domain
 from priory.queries.parts import Prefix
 from priory.queries.query import Query
 from problems import DOMAIN, LOOP, TREE, Small, least_squares, small
@@ -46,15 +46,15 @@ def test_the_averages_of_algorithm_2_are_the_marginals_of_the_recovered_potentia
     task = small(1, cliques)
     problem = task.problem()
     *_, last = states(DualAveraging(iterations=60), problem)
-    found = recovered(problem, last.marginals)
-    assert found.residual < 1e-6
-    np.testing.assert_allclose(problem.marginals(found.theta), last.marginals, atol=1e-6 * task.total)
+    theta, _ = recovered(problem, last.marginals)
+    np.testing.assert_allclose(problem.marginals(theta), last.marginals, atol=1e-6 * task.total)
 
 
 def test_a_tree_needs_no_fitting_to_recover_potentials() -> None:
     problem = small(2, TREE).problem()
     *_, last = states(MirrorDescent(iterations=5), problem)
-    assert recovered(problem, last.marginals).calls == 1
+    _, calls = recovered(problem, last.marginals)
+    assert calls == 0
 
 
 @pytest.mark.parametrize(

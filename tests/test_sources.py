@@ -31,15 +31,15 @@ from priory.data.sources.duckdb import open_in_duckdb
 from priory.data.sources.memory import MemorySource
 from priory.data.sources.opening import open_source
 from priory.data.sources.source import Source
-from priory.domain import Clique, Domain
 from priory.errors import DataError, DomainError, OptionError, SizeError
 from priory.estimate.estimator import estimate
-from priory.factor import Factor
 from priory.measure import measure
-from priory.model.membership import Membership
+from priory.model.rows import Membership
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
 from priory.privacy.ledger import Ledger
+from priory.queries.domain import Clique, Domain
+from priory.queries.factor import Factor
 from priory.queries.query import Query
 
 DAY = 86_400_000_000

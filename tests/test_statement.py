@@ -15,13 +15,14 @@ import priory as pr
 from priory.cli import main
 from priory.errors import ReleaseError
 from priory.privacy.budget import Budget, Currency
+from priory.privacy.encoding import decode_statement, encode_statement
 from priory.privacy.measurement import Measurement
 from priory.privacy.noise import Gaussian, Laplace
 from priory.privacy.statement import DECLARED, Statement
 from priory.queries.sensitivity import Relation
 from priory.release import Release
 from priory.release.registry import BLANK, Entry, registry_entry
-from priory.release.registry_fields import FIELDS, REQUIRED_PARTS, Field
+from registry_fields import FIELDS, REQUIRED_PARTS, Field
 
 SCHEMA = pr.Schema.coded({"age": 3, "sex": 2}, name="People, 2026")
 KINDS: dict[str, tuple[type, ...]] = {"string": (str,), "number": (int, float), "integer": (int,)}
@@ -191,7 +192,7 @@ def test_a_release_with_test_randomness_has_no_entry() -> None:
 
 
 def test_a_declared_epsilon_and_delta_promise_no_rho() -> None:
-    declared = release(BUDGETS["zcdp with epsilon"], mechanism=DECLARED)
+    declared = release(BUDGETS["zcdp with epsilon"], is_declared=True)
     assert "ρ" not in str(declared.statement)
     entry = registry_entry(declared)
     assert problems(entry.fields) == []
@@ -262,3 +263,11 @@ def test_a_statement_says_which_counts_are_public() -> None:
         for budget in (Budget.pure(1), *(Budget.pure(1, relation=Relation.REPLACE_ONE, max_rows=n) for n in (1, 2)))
     }
     assert list(said.values()) == ["protected", "public", "protected; the number of persons is public"]
+
+
+def test_what_older_files_name_as_declared_is_declared() -> None:
+    written = encode_statement(release(BUDGETS["pure"], mechanism=f"{DECLARED} and aim, combined").statement)
+    assert not decode_statement(written).is_declared
+    del written["is_declared"]
+    assert decode_statement(written).is_declared
+    assert not decode_statement(written | {"mechanism": "aim"}).is_declared

@@ -9,7 +9,6 @@ from experiments.refitting import refitted
 from hypothesis import given
 from hypothesis import strategies as st
 
-from priory.domain import Domain
 from priory.errors import PrioryError
 from priory.estimate.dual import Dual, interpolated
 from priory.estimate.estimator import estimate
@@ -24,6 +23,7 @@ from priory.model.diagnostics import Diagnostics
 from priory.model.model import Model
 from priory.privacy.measurement import Measurement
 from priory.privacy.noise import Laplace
+from priory.queries.domain import Domain
 from priory.queries.query import Query
 from problems import DOMAIN, LOOP, Small, small
 
@@ -279,6 +279,8 @@ def test_implied_one_way_marginals_are_the_best_averages_of_what_was_measured() 
     place = implied.evidence.spans[implied.evidence.layout.cliques.index(("z",))]
     np.testing.assert_allclose(implied.evidence.values[place], expected)
     np.testing.assert_allclose(implied.evidence.stddevs[place], weights.sum() ** -0.5)
+    # Their order, by which answers are perturbed, is that of the queries in every run.
+    assert implied.evidence.layout.cliques == (("x",), ("z",), ("y",))
     # Their multipliers give the same potentials when lifted to the measured answers.
     alpha = rng.normal(size=implied.evidence.size)
     lifted = implied.multipliers(alpha, evidence.size)

@@ -23,7 +23,7 @@ HEAVY = {
 
 
 def test_the_public_surface_is_sorted_and_can_be_imported() -> None:
-    assert list(priory.__all__) == sorted(priory.__all__) == list(priory._MODULES)
+    assert list(priory.__all__) == sorted(priory.__all__) == sorted(priory._MODULES)
     for name, module in priory._MODULES.items():
         assert getattr(priory, name) is getattr(importlib.import_module(module), name)
         assert name in dir(priory)

@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from priory.domain import Domain
 from priory.model.engine import kernels, program, runner, tape
 from priory.model.engine.contract import Contraction
 from priory.model.engine.layout import Layout
 from priory.model.engine.plan import plan
+from priory.queries.domain import Domain
 from strategies_model import Case, cases
 
 

@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from priory.domain import Domain
 from priory.errors import OptionError
 from priory.estimate.estimator import estimate
 from priory.estimate.evidence import Evidence
 from priory.estimate.total import total_of
 from priory.privacy.measurement import Measurement
+from priory.queries.domain import Domain
 from priory.queries.parts import Identity, Matrix, Point, Prefix, Total
 from priory.queries.query import Query
 from strategies import domains, parts

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from houses import DOMAIN, Rows, curated, random_rows
-from priory.domain import Domain
 from priory.errors import DataError, OptionError
 from priory.privacy import curator as curators
 from priory.privacy.budget import Budget
@@ -18,6 +17,7 @@ from priory.privacy.noise import Integers
 from priory.privacy.randomness import Replay
 from priory.privacy.scores import AbsoluteError, Dependence, L1Error, Payoff
 from priory.privacy.truths import bounded
+from priory.queries.domain import Domain
 from priory.queries.parts import Matrix, Numbers, Total
 from priory.queries.query import Query
 from priory.queries.sensitivity import Relation, entry_range, sensitivity
@@ -26,6 +26,11 @@ from strategies import integer_parts, queries
 HALF = Budget.zcdp("1/2")
 AGE = Query.marginal(DOMAIN, "age")
 WEIGHTS = Matrix([[1, 2, 0, 0], [0, 0, 1, 1]])
+
+
+def cut_off(query: Query, counts: Integers, limit: int) -> Integers:
+    """The answers of a query on counts, as they are given for a source of at most `limit` rows."""
+    return bounded(query, counts, query(counts), limit)
 
 
 class Louder(Matrix):
@@ -129,7 +134,7 @@ def test_answers_within_the_declared_rows_are_exact_and_others_are_cut_off(
 ) -> None:
     size = query.domain.size
     counts = np.array(data.draw(st.lists(st.integers(0, 20), min_size=size, max_size=size)))
-    found = bounded(query, counts.reshape(query.domain.shape), limit)
+    found = cut_off(query, counts.reshape(query.domain.shape), limit)
     exact = query(counts.reshape(query.domain.shape))
     bound = int(max(map(abs, entry_range(query)))) * limit
     np.testing.assert_array_equal(found, exact if counts.sum() <= limit else np.clip(exact, -bound, bound))
@@ -145,7 +150,7 @@ def test_answers_that_no_integer_of_the_machine_holds_are_cut_off_exactly(
     query = Query.product(Domain.of({"a": 3}), {"a": Matrix([entries])})
     bound = max(map(abs, entries)) * 2**32
     exact = sum(a * n for a, n in zip(entries, counts, strict=True))
-    [found] = bounded(query, np.array(counts), 2**32)
+    [found] = cut_off(query, np.array(counts), 2**32)
     assert found == min(max(exact, -bound), bound)
 
 
@@ -161,7 +166,7 @@ def test_one_row_moves_cut_off_answers_no_further_than_the_sensitivity_says(
     if relation is Relation.REPLACE_ONE:
         counts[data.draw(st.integers(0, size - 1))] += 1
     shape = query.domain.shape
-    gap = bounded(query, other.reshape(shape), limit) - bounded(query, counts.reshape(shape), limit)
+    gap = cut_off(query, other.reshape(shape), limit) - cut_off(query, counts.reshape(shape), limit)
     size_of = sensitivity(query, relation)
     assert np.abs(gap).sum() <= size_of.l1
     assert (gap**2).sum() <= size_of.l2_squared
@@ -200,10 +205,10 @@ def test_more_rows_than_declared_are_never_an_error(budget: Budget, times: int) 
 def test_scores_of_more_rows_than_declared_move_no_further_than_their_sensitivity() -> None:
     estimate, limit = [np.zeros(4)], 2**45
     counts = np.full(4, 2**60)
-    truths: list[Integers] = [bounded(AGE, counts, limit)]
+    truths: list[Integers] = [cut_off(AGE, counts, limit)]
     [score] = L1Error().scores([AGE], truths, estimate, limit)
     assert 0 < score < 2**62
-    [same] = L1Error().scores([AGE], [bounded(AGE, counts + 1, limit)], estimate, limit)
+    [same] = L1Error().scores([AGE], [cut_off(AGE, counts + 1, limit)], estimate, limit)
     assert score == same
 
 
@@ -237,7 +242,7 @@ def test_cutting_off_cells_instead_of_answers_would_break_replace_one() -> None:
     assert sensitivity(everyone, Relation.REPLACE_ONE).l1 == 0
     one, other = np.array([3, 1, 0, 0]), np.array([2, 2, 0, 0])
     assert np.minimum(one, 2).sum() != np.minimum(other, 2).sum()
-    np.testing.assert_array_equal(bounded(everyone, one, 2), bounded(everyone, other, 2))
+    np.testing.assert_array_equal(cut_off(everyone, one, 2), cut_off(everyone, other, 2))
 
 
 def test_estimates_of_a_derived_class_do_not_see_what_they_are_compared_with() -> None:

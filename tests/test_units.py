@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from priory.domain import Domain
 from priory.errors import DomainError, OptionError
 from priory.estimate.estimator import estimate
 from priory.estimate.evidence import Evidence
-from priory.estimate.units import in_counts
+from priory.estimate.measured import in_counts
 from priory.model.bases import Uniform
 from priory.privacy.measurement import Measurement
+from priory.queries.domain import Domain
 from priory.queries.parts import Identity, Matrix, Part, Prefix
 from priory.queries.query import Query
 from priory.queries.sensitivity import entry_range

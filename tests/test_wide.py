@@ -7,10 +7,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from priory.domain import Domain
 from priory.model import graph
 from priory.model.bases import Uniform
 from priory.model.model import Model
+from priory.queries.domain import Domain
 from priory.queries.parts import Matrix, Part, Point, Prefix, Range
 from priory.queries.query import Query
 from strategies_model import Case, brute, cases, marginal

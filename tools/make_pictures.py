@@ -76,11 +76,12 @@ def report_svg(contents: Contents) -> str:
         card, height = _card(title, chart, x=20 + side * 524, y=y[side])
         parts.append(card)
         y[side] += height + 16
-    budget = html.escape(str(contents.statement.budget))
+    statement = contents.release.statement
+    budget, dataset = html.escape(str(statement.budget)), html.escape(statement.dataset)
     heading = (
-        f'<text x="20" y="40" font-size="25" font-weight="bold" fill="{INK}">{html.escape(contents.statement.dataset)}'
+        f'<text x="20" y="40" font-size="25" font-weight="bold" fill="{INK}">{dataset}'
         f'</text><text x="20" y="68" font-size="14.5" fill="{QUIET}">released under differential privacy, {budget}; '
-        f"about {contents.total:,.0f} records; lines are 90 % intervals</text>"
+        f"about {contents.release.model.total:,.0f} records; lines are 90 % intervals</text>"
     )
     width, height = 1068, max(y) + 6
     return (

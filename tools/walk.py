@@ -12,7 +12,7 @@ they stand in. Three things are read from it:
   entered. A room is entered early if the function that entered it first was called from a room in a higher layer (the
   layers in `pyproject.toml`) while an earlier step, which the walk reaches later, had not begun. Rooms outside the
   story have no turn: those that drive it (`cli`, `mechanisms`, …) and the vocabulary all of it shares (`errors`,
-  `domain`, `factor`, `queries`).
+  `queries`).
 
 The noise differs between runs, so the counts can differ by a few.
 """

@@ -14,7 +14,6 @@ from priory.version import __version__ as __version__
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from priory.app.discover import Discovery, discover
     from priory.app.fit import fit
     from priory.app.forecast import forecast
     from priory.app.public_check import public_fitness
@@ -23,10 +22,8 @@ if TYPE_CHECKING:
     from priory.data.sources.opening import open_source
     from priory.data.sources.source import Source
     from priory.data.table import Table
-    from priory.domain import Domain
     from priory.errors import PrioryError
     from priory.estimate.estimator import estimate
-    from priory.factor import Factor
     from priory.measure import measure
     from priory.model.bases import Mixture, Product, PublicRows, Uniform
     from priory.model.engine.plan import plan
@@ -37,6 +34,8 @@ if TYPE_CHECKING:
     from priory.privacy.ledger import Ledger
     from priory.privacy.measurement import Measurement
     from priory.privacy.progress import Step
+    from priory.queries.domain import Domain
+    from priory.queries.factor import Factor
     from priory.queries.parts import Identity, Matrix, Mean, Moments, Part, Point, Prefix, Range, Recode, Set, Total
     from priory.queries.query import Query
     from priory.queries.sensitivity import Relation, Sensitivity, sensitivity
@@ -44,108 +43,49 @@ if TYPE_CHECKING:
     from priory.release import Release, combine, load
     from priory.release.measured import declared_release, read_measurements
 
+# fmt: off
 __all__ = [
-    "Budget",
-    "Curator",
-    "Discovery",
-    "Domain",
-    "Factor",
-    "Identity",
-    "Ledger",
-    "Matrix",
-    "Mean",
-    "Measurement",
-    "Mixture",
-    "Model",
-    "Moments",
-    "Part",
-    "Point",
-    "Prefix",
-    "PrioryError",
-    "Product",
-    "PublicRows",
-    "Query",
-    "Range",
-    "Recode",
-    "Relation",
-    "Release",
-    "Schema",
-    "Sensitivity",
-    "Set",
-    "Source",
-    "Step",
-    "Table",
-    "Total",
-    "Uniform",
-    "Workload",
-    "combine",
-    "declared_release",
-    "discover",
-    "estimate",
-    "explain",
-    "fit",
-    "forecast",
-    "load",
-    "measure",
-    "open_source",
-    "plan",
-    "public_fitness",
-    "read_measurements",
-    "recover",
-    "sensitivity",
+    "Budget", "Curator", "Discovery", "Domain", "Factor", "Identity", "Ledger", "Matrix", "Mean", "Measurement",
+    "Mixture", "Model", "Moments", "Part", "Point", "Prefix", "PrioryError", "Product", "PublicRows", "Query", "Range",
+    "Recode", "Relation", "Release", "Schema", "Sensitivity", "Set", "Source", "Step", "Table", "Total", "Uniform",
+    "Workload", "combine", "declared_release", "discover", "estimate", "explain", "fit", "forecast", "load", "measure",
+    "open_source", "plan", "public_fitness", "read_measurements", "recover", "sensitivity",
 ]
+# fmt: on
 
-# The module of each public name.
-_MODULES = {
-    "Budget": "priory.privacy.budget",
-    "Curator": "priory.privacy.curator",
-    "Discovery": "priory.app.discover",
-    "Domain": "priory.domain",
-    "Factor": "priory.factor",
-    "Identity": "priory.queries.parts",
-    "Ledger": "priory.privacy.ledger",
-    "Matrix": "priory.queries.parts",
-    "Mean": "priory.queries.parts",
-    "Measurement": "priory.privacy.measurement",
-    "Mixture": "priory.model.bases",
-    "Model": "priory.model.model",
-    "Moments": "priory.queries.parts",
-    "Part": "priory.queries.parts",
-    "Point": "priory.queries.parts",
-    "Prefix": "priory.queries.parts",
-    "PrioryError": "priory.errors",
-    "Product": "priory.model.bases",
-    "PublicRows": "priory.model.bases",
-    "Query": "priory.queries.query",
-    "Range": "priory.queries.parts",
-    "Recode": "priory.queries.parts",
-    "Relation": "priory.queries.sensitivity",
-    "Release": "priory.release",
-    "Schema": "priory.data.schema",
-    "Sensitivity": "priory.queries.sensitivity",
-    "Set": "priory.queries.parts",
-    "Source": "priory.data.sources.source",
-    "Step": "priory.privacy.progress",
-    "Table": "priory.data.table",
-    "Total": "priory.queries.parts",
-    "Uniform": "priory.model.bases",
-    "Workload": "priory.queries.workload",
-    "combine": "priory.release",
-    "declared_release": "priory.release.measured",
-    "discover": "priory.app.discover",
-    "estimate": "priory.estimate.estimator",
-    "explain": "priory.privacy.explain",
-    "fit": "priory.app.fit",
-    "forecast": "priory.app.forecast",
-    "load": "priory.release",
-    "measure": "priory.measure",
-    "open_source": "priory.data.sources.opening",
-    "plan": "priory.model.engine.plan",
-    "public_fitness": "priory.app.public_check",
-    "read_measurements": "priory.release.measured",
-    "recover": "priory.app.recovery",
-    "sensitivity": "priory.queries.sensitivity",
+# The public names of each module.
+_NAMES = {
+    "app.discover": "Discovery discover",
+    "app.fit": "fit",
+    "app.forecast": "forecast",
+    "app.public_check": "public_fitness",
+    "app.recovery": "recover",
+    "data.schema": "Schema",
+    "data.sources.opening": "open_source",
+    "data.sources.source": "Source",
+    "data.table": "Table",
+    "errors": "PrioryError",
+    "estimate.estimator": "estimate",
+    "measure": "measure",
+    "model.bases": "Mixture Product PublicRows Uniform",
+    "model.engine.plan": "plan",
+    "model.model": "Model",
+    "privacy.budget": "Budget",
+    "privacy.curator": "Curator",
+    "privacy.explain": "explain",
+    "privacy.ledger": "Ledger",
+    "privacy.measurement": "Measurement",
+    "privacy.progress": "Step",
+    "queries.domain": "Domain",
+    "queries.factor": "Factor",
+    "queries.parts": "Identity Matrix Mean Moments Part Point Prefix Range Recode Set Total",
+    "queries.query": "Query",
+    "queries.sensitivity": "Relation Sensitivity sensitivity",
+    "queries.workload": "Workload",
+    "release": "Release combine load",
+    "release.measured": "declared_release read_measurements",
 }
+_MODULES = {name: f"priory.{module}" for module, names in _NAMES.items() for name in names.split()}
 
 
 def _write_report(release: "Release", path: "str | Path") -> None:

@@ -7,12 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from priory.domain import Domain
-from priory.privacy.curator import PARTS
-from priory.queries.parts import Identity, Matrix, Mean, Moments, Part, Point, Prefix, Range, Recode, Set, Total
+from priory.privacy.encoding import decode_query, encode_query
+from priory.queries.domain import Domain
+from priory.queries.parts import PARTS, Identity, Matrix, Mean, Moments, Part, Point, Prefix, Range, Recode, Set, Total
 from priory.queries.query import Query
 from priory.queries.sensitivity import Relation, sensitivity
-from priory.release.encoding import decode_query, encode_query
 
 
 def members(kind: type[Part], size: int) -> st.SearchStrategy[Part]:

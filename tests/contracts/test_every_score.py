@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 
 from houses import DOMAIN, Rows, curated
-from priory.domain import Domain
 from priory.errors import OptionError
 from priory.privacy.budget import Budget
-from priory.privacy.curator import SCORES
 from priory.privacy.noise import Integers
-from priory.privacy.scores import AbsoluteError, Dependence, L1Error, Neighbours, Payoff, Score
+from priory.privacy.scores import SCORES, AbsoluteError, Dependence, L1Error, Neighbours, Payoff, Score
+from priory.queries.domain import Domain
 from priory.queries.parts import Identity, Matrix, Numbers, Prefix, Total
 from priory.queries.query import Query
 from priory.queries.sensitivity import Relation

@@ -7,7 +7,6 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from priory.domain import Clique
 from priory.errors import OptionError
 from priory.estimate.estimator import estimate
 from priory.estimate.evidence import Evidence
@@ -16,6 +15,7 @@ from priory.estimate.problem import Problem, Solver, Start, State, states
 from priory.estimate.registry import SOLVERS
 from priory.model.bases import Mixture, Product, PublicRows, Uniform
 from priory.model.model import Model
+from priory.queries.domain import Clique
 from problems import DOMAIN, LOOP, TREE, Small, least_squares, small
 
 

@@ -18,9 +18,9 @@ from priory.answer.intervals import (
 from priory.answer.redraws import Redraws
 from priory.data.schema import Schema
 from priory.errors import SizeError
-from priory.factor import Array
 from priory.model.model import Model
 from priory.privacy.measurement import Measurement
+from priory.queries.factor import Array
 from priory.queries.query import Query
 
 MOST_CELLS = 10_000_000

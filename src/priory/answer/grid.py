@@ -15,7 +15,7 @@ from priory.data.codec import cells_of
 from priory.data.kinds import ModelledColumn
 from priory.data.schema import Schema
 from priory.errors import OptionError
-from priory.factor import Array
+from priory.queries.factor import Array
 from priory.queries.parts import Identity, Matrix, Part, Set
 from priory.queries.query import Query
 

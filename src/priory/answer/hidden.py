@@ -9,7 +9,7 @@ from priory.answer.basis import Drawn
 from priory.answer.intervals import Interval, normal_quantile
 from priory.answer.ratios import added
 from priory.data.kinds import ModelledColumn
-from priory.factor import Array
+from priory.queries.factor import Array
 
 # An answer whose interval gets so many times wider says so in a note.
 _DOMINATED = 2.0

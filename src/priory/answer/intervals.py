@@ -8,8 +8,8 @@ from typing import Literal
 import numpy as np
 
 from priory.errors import OptionError
-from priory.factor import Array
 from priory.privacy.measurement import Measurement
+from priory.queries.factor import Array
 from priory.queries.parts import Identity
 from priory.queries.query import Query
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from priory.errors import DomainError
-from priory.factor import Array
+from priory.queries.factor import Array
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from priory.estimate.response import without
-from priory.factor import Array
 from priory.model.model import Model
 from priory.privacy.measurement import Measurement
+from priory.queries.factor import Array
 
 # Of many measured marginals so many are left out, spread evenly over them.
 _MOST = 24

@@ -17,7 +17,7 @@ from priory.answer.where import Given, Where
 from priory.data.kinds import ModelledColumn
 from priory.data.table import Table
 from priory.errors import OptionError
-from priory.factor import Array
+from priory.queries.factor import Array
 
 
 def quantile(basis: Basis, name: str, at: float = 0.5, by: Names = (), where: Given = None) -> Table:

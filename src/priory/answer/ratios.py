@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from priory.answer.basis import Drawn
-from priory.factor import Array
+from priory.queries.factor import Array
 
 # Fewer rows than a millionth of one are nobody.
 _NOBODY = 1e-6

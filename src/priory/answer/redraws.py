@@ -21,9 +21,9 @@ from priory.answer.misfit import Misfit, size_groups
 from priory.errors import OptionError
 from priory.estimate.evidence import Evidence, joined
 from priory.estimate.response import Response
-from priory.factor import Array
 from priory.model.model import Model
 from priory.privacy.measurement import Measurement
+from priory.queries.factor import Array
 from priory.queries.query import Query
 
 # Sizes, in standard deviations, between which the bias of measured answers is compared, and the fewest answers between

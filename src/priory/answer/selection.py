@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from priory.data.kinds import ModelledColumn, Span
-from priory.factor import Array
+from priory.queries.factor import Array
 
 INFINITY = float("inf")
 

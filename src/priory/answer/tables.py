@@ -18,7 +18,7 @@ from priory.data.codec import cells_of
 from priory.data.kinds import ModelledColumn
 from priory.data.table import Table
 from priory.errors import OptionError
-from priory.factor import Array
+from priory.queries.factor import Array
 from priory.queries.parts import Identity, Part, Prefix, Total
 from priory.queries.query import Query
 from priory.queries.workload import Workload

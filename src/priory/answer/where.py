@@ -11,7 +11,7 @@ from priory.data.kinds import ModelledColumn, Span
 from priory.data.schema import Schema
 from priory.data.yaml_reader import suggestion
 from priory.errors import OptionError, SchemaError
-from priory.factor import Array
+from priory.queries.factor import Array
 
 MOST_BOXES = 64
 COMPARISONS = ("=", "==", "!=", "<>", "<", "<=", ">", ">=")

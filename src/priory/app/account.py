@@ -3,13 +3,15 @@
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
 from priory.errors import NOTHING_SPENT, PrioryError, Spent
 from priory.privacy.budget import Budget, rounded_up
 from priory.privacy.ledger import EntryState, Ledger, Reservation
-from priory.release.partial import Partial, Recorder
+from priory.privacy.recorder import SUFFIX, Recorder
+from priory.release.partial import Partial
 
 
 @contextmanager
@@ -38,61 +40,47 @@ def _attach(error: BaseException, spent: Spent, partial: Partial | None) -> None
     error.add_note(spent.text)
 
 
+@dataclass
 class Account:
     """How far a run has come."""
 
-    def __init__(self) -> None:
-        self._recorder: Recorder | None = None
-        self._output: Path | None = None
-        self._asked: tuple[Ledger, Budget] | None = None
-        self._reservation: Reservation | None = None
-
-    def recording(self, recorder: Recorder, output: str | Path | None) -> Recorder:
-        """The recorder, remembered."""
-        self._recorder, self._output = recorder, None if output is None else Path(output)
-        return recorder
-
-    def reserved(self, book: Ledger, budget: Budget, mechanism: str) -> Reservation:
-        """A reservation, remembered also where an interrupt falls between the ledger's line and our knowing of it."""
-        self._asked = book, budget
-        self._reservation = book.reserve(budget, mechanism)
-        return self._reservation
+    recorder: Recorder | None = None  # what writes down what it was answered
+    # Known before the ledger's line is written: an interrupt may fall between that and our knowing of it.
+    asked: tuple[Ledger, Budget] | None = None
+    reservation: Reservation | None = None
 
     def settled(self, error: BaseException) -> tuple[Spent, Partial | None]:
         """What the run has cost, and what it was answered; the partial file stays if it holds anything."""
-        partial = None if self._recorder is None else self._recorder.partial
-        path = None if self._recorder is None else self._recorder.leave()
-        return self._spent(error, path), partial
+        if self.recorder is None:
+            return self._spent(error, None), None
+        recorded, path = self.recorder.recorded, self.recorder.leave()
+        return self._spent(error, path), None if recorded is None else Partial(*recorded)
 
     @property
     def at_most(self) -> Spent:
         """What the run may have cost: all that it asked for, once it did."""
-        return NOTHING_SPENT if self._asked is None else _perhaps(*self._asked)
+        return NOTHING_SPENT if self.asked is None else _perhaps(*self.asked)
 
     def _spent(self, error: BaseException, partial: Path | None) -> Spent:
-        if self._asked is None:
+        if self.asked is None:
             return NOTHING_SPENT
-        book, budget = self._asked
-        if self._reservation is None:
+        book, budget = self.asked
+        if self.reservation is None:
             # A refusal reserved nothing; an interrupt may have come after the ledger's line was written.
             return NOTHING_SPENT if isinstance(error, PrioryError) else _perhaps(book, budget)
-        charged, is_settled = _charged(book, self._reservation)
-        if not charged and not self._reservation.events:
+        charged, is_settled = _charged(book, self.reservation)
+        if not charged and not self.reservation.events:
             return NOTHING_SPENT
         letter = book.terms.total.currency.letter
-        why = f"the run is paid for: {letter} = {rounded_up(charged)}" if is_settled else _why(self._reservation)
-        words = [f"{why}, {_where(book, self._reservation)}"]
-        if partial is not None and self._output is not None:
-            command = f"priory estimate {shlex.quote(str(partial))} -o {shlex.quote(str(self._output))}"
+        why = f"the run is paid for: {letter} = {rounded_up(charged)}" if is_settled else _why(self.reservation)
+        where = "in memory only" if book.path is None else f"entry {self.reservation.number} of {book.path}"
+        words = [f"{why}, {where}"]
+        if partial is not None:
+            output = partial.with_name(partial.name.removesuffix(SUFFIX))
+            command = f"priory estimate {shlex.quote(str(partial))} -o {shlex.quote(str(output))}"
             words.append(f"What it measured is in {partial}; make the release with: {command}")
-        return Spent(
-            charged,
-            letter,
-            ". ".join(words),
-            None if book.path is None else self._reservation.number,
-            None if book.path is None else str(book.path),
-            None if partial is None else str(partial),
-        )
+        entry, path = (None, None) if book.path is None else (self.reservation.number, str(book.path))
+        return Spent(charged, letter, ". ".join(words), entry, path, None if partial is None else str(partial))
 
 
 def _charged(book: Ledger, reservation: Reservation) -> tuple[Fraction, bool]:
@@ -110,19 +98,10 @@ def _why(reservation: Reservation) -> str:
     return f"the run had looked at private data, so that all it reserved stays charged: {reservation.budget}"
 
 
-def _where(book: Ledger, reservation: Reservation) -> str:
-    return "in memory only" if book.path is None else f"entry {reservation.number} of {book.path}"
-
-
 def _perhaps(book: Ledger, budget: Budget) -> Spent:
     """What a run may have cost that was interrupted while it reserved, or again while it ended."""
-    if book.path is None:
-        return Spent(
-            book.price(budget), book.terms.total.currency.letter, f"at most {budget} was spent, in memory only"
-        )
-    return Spent(
-        book.price(budget),
-        book.terms.total.currency.letter,
-        f"at most {budget} was spent; what the ledger charges is shown by: priory ledger show {book.path}",
-        ledger=str(book.path),
-    )
+    is_kept = book.path is not None
+    where = f"; what the ledger charges is shown by: priory ledger show {book.path}" if is_kept else ", in memory only"
+    letter = book.terms.total.currency.letter
+    words = f"at most {budget} was spent{where}"
+    return Spent(book.price(budget), letter, words, ledger=str(book.path) if is_kept else None)

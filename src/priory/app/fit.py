@@ -1,26 +1,28 @@
 """Fit: the whole job, from a private table to a release."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from fractions import Fraction
 from pathlib import Path
 
 from priory.app.account import accounted
-from priory.app.recipe import choice_share, ordered, recipe_of
+from priory.app.recipe import ordered, recipe_of
 from priory.app.registry import Mechanism
 from priory.data.schema import Schema
 from priory.data.sources.opening import open_source
-from priory.data.sources.source import Source, checked_row_limit
+from priory.data.sources.source import checked_row_limit
 from priory.errors import BudgetError, DomainError, PrioryError
-from priory.privacy.budget import Budget, Number
+from priory.privacy.budget import Number
 from priory.privacy.curator import Curator
 from priory.privacy.currency import budget_for
 from priory.privacy.ledger import Ledger
 from priory.privacy.progress import Progress, silent
 from priory.privacy.randomness import Randomness, source_of
+from priory.privacy.recorder import Recorder
+from priory.privacy.statement import cost_of, sum_of
 from priory.queries.sensitivity import Relation
 from priory.queries.workload import Workload
 from priory.release import Release
-from priory.release.partial import Recorder
 
 
 def fit(
@@ -83,108 +85,76 @@ def fit(
     """
     with accounted() as account:
         entry, job = ordered(schema, mechanism, public, by, workload)
-        text = job.schema.dump()
-        noise = source_of(randomness)
+        schema, text = job.schema, job.schema.dump()
+        checked_row_limit(row_limit)
         recipe = recipe_of(entry, job)
         book = Ledger.open(ledger) if isinstance(ledger, str | Path) else ledger
-        protected = _Protected.of(book, job.schema, relation, unit, max_rows)
+        relation, unit, max_rows = _protected(book, schema, relation, unit, max_rows)
+        # What part of the budget private choices cost; all of it where a mechanism does not say.
+        choices = getattr(recipe, "choice_share", Fraction(1))
+        noise = source_of(randomness)
         budget = budget_for(
             book,
             noise,
-            choice_share=choice_share(recipe),
+            choice_share=choices,
             epsilon=epsilon,
             delta=delta,
             rho=rho,
-            relation=protected.relation,
-            max_rows=protected.max_rows,
+            relation=relation,
+            max_rows=max_rows,
         )
         if budget.is_pure and not entry.is_pure:
             raise BudgetError(f"{entry.name} needs Gaussian noise, which a pure epsilon cannot pay for; give a delta")
-        book = _checked_book(book, budget, job.schema, text, protected.unit)
-        checked_row_limit(row_limit)
-        recorder = account.recording(Recorder(job) if output is None else Recorder.beside(output, job), output)
-        with account.reserved(book, budget, entry.name) as reservation:
+        if book is None:
+            book = Ledger.in_memory(budget, dataset=schema.name, schema=text, person=unit)
+        book.check(schema=text, person=unit)
+        if (cost := cost_of(schema.discovered)) is not None:
+            # What a person may have edited is noticed before anything is paid: the statement needs the sum.
+            sum_of(budget, cost)
+        if unit not in (None, schema.person):
+            schema.column(unit)
+        account.recorder = recorder = Recorder.beside(output, job)
+        account.asked = book, budget
+        account.reservation = book.reserve(budget, entry.name)
+        with account.reservation as reservation:
             if not book.terms.schema:
                 book.bind(text)
-            source = open_source(
-                data, job.schema, unit=protected.unit, max_rows=budget.max_rows, key=book.secret, row_limit=row_limit
-            )
-            _check_domain(source, job.schema)
+            source = open_source(data, schema, unit=unit, max_rows=max_rows, key=book.secret, row_limit=row_limit)
+            if source.domain != schema.domain:
+                raise DomainError("the source's attributes are not the schema's")
             curator = Curator(
                 reservation,
                 source,
                 randomness=noise,
                 progress=progress,
-                impossible=job.schema.impossible(),
+                impossible=schema.impossible(),
                 journal=recorder,
             )
             recorder.begin(curator.statement(entry.name), reservation.number)
             release = recipe.run(curator, budget)
-        release = _estimated(release.with_schema(job.schema))
+        release = release.with_schema(schema)
+        # What was measured is paid for, whether or not a model can be made of it.
+        with suppress(PrioryError):
+            release = release.with_estimate()
         if output is not None:
             release.save(output)
             recorder.remove()
         return release
 
 
-@dataclass(frozen=True)
-class _Protected:
-    """Whom the promise is about.
+def _protected(
+    book: Ledger | None, schema: Schema, relation: str | Relation | None, unit: str | None, max_rows: int | None
+) -> tuple[str | Relation, str | None, int]:
+    """Which tables are neighbours, the column of the person and how many of their rows count.
 
-    Attributes:
-        relation: which tables are neighbours.
-        unit: the column of the person, or None where rows are protected.
-        max_rows: how many rows of one person count.
-    """
-
-    relation: str | Relation
-    unit: str | None
-    max_rows: int
-
-    @classmethod
-    def of(
-        cls,
-        book: Ledger | None,
-        schema: Schema,
-        relation: str | Relation | None,
-        unit: str | None,
-        max_rows: int | None,
-    ) -> "_Protected":
-        """What was asked for; by default what the ledger says, or without one the schema."""
-        if book is None:
-            usual = cls(Relation.ADD_REMOVE, schema.person, 1)
-        else:
-            usual = cls(book.terms.total.relation, book.terms.person, book.terms.total.max_rows)
-        return cls(
-            usual.relation if relation is None else relation,
-            usual.unit if unit is None else unit,
-            usual.max_rows if max_rows is None else max_rows,
-        )
-
-
-def _checked_book(book: Ledger | None, budget: Budget, schema: Schema, text: str, unit: str | None) -> Ledger:
-    """The book that pays, one in memory by default, once it is sure that it is about this table.
-
-    Raises:
-        LedgerError: it is about another schema or another person.
-        SchemaError: there is no such column.
+    By default it is what the ledger says, or without one the schema.
     """
     if book is None:
-        book = Ledger.in_memory(budget, dataset=schema.name, schema=text, person=unit)
-    book.check(schema=text, person=unit)
-    if unit is not None:
-        schema.column(unit)
-    return book
-
-
-def _estimated(release: Release) -> Release:
-    """The release with a model, where one can be made: it is paid for, with or without."""
-    try:
-        return release.with_estimate()
-    except PrioryError:
-        return release
-
-
-def _check_domain(source: Source, schema: Schema) -> None:
-    if source.domain != schema.domain:
-        raise DomainError("the source's attributes are not the schema's")
+        usual: tuple[Relation, str | None, int] = Relation.ADD_REMOVE, schema.person, 1
+    else:
+        usual = book.terms.total.relation, book.terms.person, book.terms.total.max_rows
+    return (
+        usual[0] if relation is None else relation,
+        usual[1] if unit is None else unit,
+        usual[2] if max_rows is None else max_rows,
+    )

@@ -17,13 +17,13 @@ from priory.data.public import public_codes
 from priory.data.schema import Schema
 from priory.data.sources.memory import MemorySource
 from priory.data.table import html_table, text_table
-from priory.domain import Clique, Domain
 from priory.errors import DataError, OptionError
-from priory.factor import Factor
 from priory.model.bases import PublicRows
 from priory.model.model import Model
 from priory.model.structural_zeros import without_zeros
 from priory.privacy.budget import Budget, Currency
+from priory.queries.domain import Clique, Domain
+from priory.queries.factor import Factor
 from priory.release import Release
 from priory.release.estimated import uniform
 

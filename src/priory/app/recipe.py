@@ -2,19 +2,19 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import is_dataclass, replace
-from fractions import Fraction
 from pathlib import Path
-from typing import Protocol, cast, runtime_checkable
+from typing import cast
 
 from priory.app.registry import Mechanism, Registered, chosen
 from priory.data.public import public_codes
 from priory.data.schema import Schema
+from priory.data.schema.possible import leaves_rows
 from priory.errors import DomainError, OptionError
 from priory.mechanisms.ide.prior_update import PriorUpdate
 from priory.model.bases import PublicRows, Uniform
 from priory.model.structural_zeros import without_zeros
+from priory.privacy.recorder import Job
 from priory.queries.workload import Workload
-from priory.release.partial import Job
 
 
 def ordered(
@@ -24,16 +24,15 @@ def ordered(
     by: Sequence[Sequence[str]] | None,
     workload: Workload | None,
 ) -> tuple[Registered, Job]:
-    """The mechanism and the job that the options of a fit ask for; see `fit` for what they mean.
-
-    Raises:
-        PrioryError: the schema or the public table cannot be used, or the mechanism is unknown.
-    """
-    schema = schema if isinstance(schema, Schema) else Schema.load(schema)
+    """The mechanism and the job that the options of a fit ask for, checked; see `fit` for what they mean."""
     mechanism = "prior-update" if by is not None and mechanism is None else mechanism
     entry = chosen(mechanism, has_public=public is not None)
     if public is not None:
         from_public(entry)
+    schema = schema if isinstance(schema, Schema) else Schema.load(schema)
+    if not leaves_rows(schema.impossible()):
+        # Constraints that leave no row are noticed here, before anything is paid.
+        without_zeros(Uniform(schema.domain), schema.impossible())
     return entry, Job(
         schema,
         entry.name,
@@ -45,31 +44,27 @@ def ordered(
 
 
 def recipe_of(entry: Registered, job: Job) -> Mechanism:
-    """The mechanism of `entry` for a job; it is the same each time.
-
-    Raises:
-        PrioryError: the mechanism cannot do what is asked, or the schema's constraints leave nothing.
-    """
+    """The mechanism of `entry` for a job, if it can do what is asked; it is the same each time."""
     schema = job.schema
-    rows = None if job.public is None else job.rows
+    rows = public_rows(job)
     if job.by is not None:
         entry = _grouped(entry, schema, job.by, rows)
     if rows is None:
-        # Constraints that leave no row are noticed here, before anything is paid.
-        without_zeros(Uniform(schema.domain), schema.impossible())
         recipe = entry.build(schema.domain)
     else:
+        # Constraints that leave none of the public rows are noticed here, before anything is paid.
         without_zeros(rows, schema.impossible())
         recipe = from_public(entry)(rows)
     return recipe if job.workload is None else _aimed(entry, recipe, job.workload.checked(schema.domain))
 
 
-def from_public(entry: Registered) -> Callable[[PublicRows], Mechanism]:
-    """How the mechanism starts from public rows.
+def public_rows(job: Job) -> PublicRows | None:
+    """The public rows of a job, where it has some."""
+    return None if job.public is None else PublicRows(job.public, job.schema.domain)
 
-    Raises:
-        OptionError: it has no use for them.
-    """
+
+def from_public(entry: Registered) -> Callable[[PublicRows], Mechanism]:
+    """How the mechanism starts from public rows, if it has a use for them."""
     if entry.with_public is None:
         raise OptionError("public", f"{entry.name} has no use for public data; leave it out or take another mechanism")
     return entry.with_public
@@ -105,17 +100,3 @@ def _aimed(entry: Registered, mechanism: object, workload: Workload) -> Mechanis
     if not is_dataclass(mechanism) or isinstance(mechanism, type) or not hasattr(mechanism, "workload"):
         raise OptionError("workload", f"{entry.name} aims at no workload; leave it out or take another mechanism")
     return cast(Mechanism, replace(mechanism, workload=workload))
-
-
-@runtime_checkable
-class SaysWhatChoicesCost(Protocol):
-    """A mechanism that says what it spends on private choices."""
-
-    @property
-    def choice_share(self) -> Fraction:
-        """The part of the budget that private choices cost, at most."""
-
-
-def choice_share(mechanism: object) -> Fraction:
-    """The part of its budget that a mechanism spends on private choices; all of it where it does not say."""
-    return mechanism.choice_share if isinstance(mechanism, SaysWhatChoicesCost) else Fraction(1)

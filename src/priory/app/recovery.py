@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from priory.app.recipe import recipe_of
+from priory.app.recipe import public_rows, recipe_of
 from priory.app.registry import MECHANISMS, Mechanism, registered
 from priory.errors import PrioryError, ReleaseError
 from priory.mechanisms.steps.fitted import refitted
@@ -72,7 +72,7 @@ def _own(mechanism: Mechanism, partial: Partial, release: Release) -> Release:
 
 def _modelled(partial: Partial, release: Release) -> Release:
     try:
-        return refitted(release, partial.job.rows)
+        return refitted(release, public_rows(partial.job))
     except PrioryError:
         return release
 

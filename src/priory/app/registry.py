@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from priory.domain import Clique, Domain
 from priory.errors import OptionError
 from priory.mechanisms.aim import AIM
 from priory.mechanisms.dualquery.dualquery import DualQuery
@@ -22,6 +21,7 @@ from priory.mechanisms.privbayes import PrivBayes
 from priory.model.bases import PublicRows
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
+from priory.queries.domain import Clique, Domain
 from priory.queries.workload import Workload
 from priory.release import Release
 from priory.select.workloads import default_workload
@@ -40,30 +40,19 @@ class Mechanism(Protocol):
 
 @dataclass(frozen=True)
 class Registered:
-    """A mechanism that can be asked for by name, and what it declares about itself.
+    """A mechanism that can be asked for by name, and what it declares about itself."""
 
-    Attributes:
-        name: what people type.
-        summary: one line for people.
-        build: the mechanism with its default settings, for a domain.
-        is_pure: whether it can spend a pure budget.
-        with_public: the mechanism with its default settings and public rows to start from; None if it has no use for
-            them.
-        has_own_model: whether its releases hold the mechanism's own estimate; the others get the graphical model of
-            their measurements.
-        measures_every_attribute: whether it measures each attribute whatever the answers: where attributes are
-            independent, its answers are then about as good as those of "independent".
-        ways: by default it aims at marginals of so many attributes.
-    """
-
-    name: str
-    summary: str
-    build: Callable[[Domain], Mechanism]
-    is_pure: bool = True
-    with_public: Callable[[PublicRows], Mechanism] | None = None
+    name: str  # what people type
+    summary: str  # one line for people
+    build: Callable[[Domain], Mechanism]  # with its default settings
+    is_pure: bool = True  # whether it can spend a pure budget
+    with_public: Callable[[PublicRows], Mechanism] | None = None  # started from public rows, where it has use for them
+    # Whether its releases hold the mechanism's own estimate; the others get the graphical model of their measurements.
     has_own_model: bool = True
+    # Whether each attribute is measured whatever the answers: where attributes are independent, its answers are then
+    # about as good as those of "independent".
     measures_every_attribute: bool = True
-    ways: int = 2
+    ways: int = 2  # by default it aims at marginals of so many attributes
 
     @classmethod
     def of(cls, mechanism: Mechanism) -> "Registered":
@@ -169,22 +158,14 @@ MECHANISMS: dict[str, Registered] = {
 
 
 def registered(name: str) -> Registered:
-    """The mechanism called `name`.
-
-    Raises:
-        OptionError: there is none.
-    """
+    """The mechanism called `name`; an `OptionError` where there is none."""
     if name not in MECHANISMS:
         raise OptionError("mechanism", f"{name!r} is not one of {', '.join(MECHANISMS)}")
     return MECHANISMS[name]
 
 
 def chosen(mechanism: str | Mechanism | None, *, has_public: bool) -> Registered:
-    """The mechanism that someone chose; by default "aim", or "prior" with public data.
-
-    Raises:
-        OptionError: there is none of that name.
-    """
+    """The mechanism that someone chose; by default "aim", or "prior" with public data."""
     if mechanism is None:
         return registered("prior" if has_public else "aim")
     return registered(mechanism) if isinstance(mechanism, str) else Registered.of(mechanism)

@@ -13,9 +13,10 @@ The second trusts that what is drawn follows the law that it should: a wrong sam
 
 import contextlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,21 +26,18 @@ from priory.audit.findings import END_PREFIX, Effort, Finding
 from priory.audit.laws import Array, log_chances, log_masses
 from priory.audit.primitives import CONFIDENCE, clopper_pearson
 from priory.audit.replay import recorded
-from priory.audit.tables import budget_of
-from priory.data.sources.source import ROW_LIMIT
-from priory.domain import Clique, Domain
-from priory.factor import Factor, cell_codes
+from priory.audit.tables import coded
+from priory.data.sources.memory import MemorySource
 from priory.privacy.budget import Budget, Currency
 from priory.privacy.choice import Choice
-from priory.privacy.curator import Curator
-from priory.privacy.ledger import Ledger
 from priory.privacy.noise import Integers, Noise
-from priory.privacy.randomness import KINDS, Asked, Randomness, Replay
+from priory.privacy.randomness import Asked, Replay, TranscriptEnd
+from priory.queries.domain import Domain
 from priory.queries.sensitivity import Relation
 
 # Events of about this probability may be missed by an (ε, δ) promise; the attack allows for it.
 DELTA = Fraction(1, 100)
-AMOUNTS = {"pure": "1", "zcdp": "1/2", "gaussian": "1"}
+AMOUNTS = {Currency.PURE: Fraction(1), Currency.ZCDP: Fraction(1, 2), Currency.GAUSSIAN: Fraction(1)}
 DOMAIN = Domain.of({"a": 2, "b": 2})
 # One fit in so many is spent on each pair of neighbours, to find the worst of them.
 PILOT = 100
@@ -49,36 +47,15 @@ GRID, REACH = 40, 1.5
 ROUNDING = 1e-6
 
 
-@dataclass(frozen=True, eq=False)
-class Codes:
-    """A source of coded rows."""
-
-    domain: Domain
-    rows: Integers
-    row_limit: int = ROW_LIMIT
-
-    def count(self, cliques: Sequence[Clique]) -> list[Factor]:
-        """Counts of the rows."""
-        return [self._counted(clique) for clique in cliques]
-
-    def _counted(self, clique: Clique) -> Factor:
-        domain = self.domain.project(clique)
-        columns = [self.rows[:, self.domain.axis[name]] for name in clique]
-        cells = cell_codes(columns, domain.shape) if clique else np.zeros(len(self.rows), dtype=np.int64)
-        return Factor(domain, np.bincount(cells, minlength=domain.size).reshape(domain.shape))
+Tables = tuple[MemorySource, MemorySource]
 
 
 @dataclass(frozen=True, eq=False)
 class Loss:
-    """The exact privacy loss of one run.
+    """The exact privacy loss of one run."""
 
-    Attributes:
-        value: log P(transcript | the table it was run on) − log P(transcript | the neighbour).
-        picks: how many of its answers were picks.
-    """
-
-    value: float
-    picks: int
+    value: float  # log P(transcript | the table it was run on) − log P(transcript | the neighbour)
+    picks: int  # how many of its answers were picks
 
 
 def attacked(name: str, effort: Effort) -> Iterator[Finding]:
@@ -97,7 +74,7 @@ def _attacked(name: str, mechanism: Mechanism, currency: Currency, effort: Effor
     ]
     one, other = (np.array([loss.value for loss in losses]) for losses in both)
     delta = Fraction(0) if budget.is_pure else DELTA
-    claim = claimed(budget, delta)
+    claim = float(budget.epsilon_at(delta))
     by_frequency = max(frequency_bound(one, -other, float(delta)), frequency_bound(other, -one, float(delta)))
     by_likelihood = max(likelihood_bound(losses, float(delta), claim) for losses in (one, other))
     least = 0.0 if any(loss.picks for losses in both for loss in losses) else effort.least_loss * claim
@@ -111,104 +88,56 @@ def _attacked(name: str, mechanism: Mechanism, currency: Currency, effort: Effor
     )
 
 
-def claimed(budget: Budget, delta: Fraction) -> float:
-    """The ε that a budget promises at `delta`."""
-    return float(budget.amount if budget.is_pure else budget.epsilon_at(delta))
-
-
-def worst_pair(mechanism: Mechanism, currency: Currency, fits: int) -> tuple[Budget, tuple[Codes, Codes]]:
+def worst_pair(mechanism: Mechanism, currency: Currency, fits: int) -> tuple[Budget, Tables]:
     """The pair of neighbours on which a few fits lose most, of tables so small that one row is much."""
 
-    def mean_loss(pair: tuple[Budget, tuple[Codes, Codes]]) -> float:
+    def mean_loss(pair: tuple[Budget, Tables]) -> float:
         budget, (one, other) = pair
         return sum(loss_of(mechanism, budget, one, other).value for _ in range(fits))
 
     return max(_pairs(currency), key=mean_loss)
 
 
-def _pairs(currency: Currency) -> Iterator[tuple[Budget, tuple[Codes, Codes]]]:
-    add, replace = (budget_of(currency, AMOUNTS[currency.value], relation, 1) for relation in Relation)
+def _pairs(currency: Currency) -> Iterator[tuple[Budget, Tables]]:
+    add, replace = (Budget(currency, AMOUNTS[currency], relation) for relation in Relation)
     for base in ([], [[0, 0]], [[0, 0]] * 5, [[0, 0]] * 30, [[0, 0], [1, 1]] * 8):
-        yield add, (_codes([*base, [1, 1]]), _codes(base))
-        yield add, (_codes([*base, [0, 0]]), _codes(base))
-        yield replace, (_codes([*base, [1, 1]]), _codes([*base, [0, 0]]))
+        table, usual, unlike = (coded(DOMAIN, base + more) for more in ([], [[0, 0]], [[1, 1]]))
+        yield from ((add, (unlike, table)), (add, (usual, table)), (replace, (unlike, usual)))
 
 
-def _codes(rows: Sequence[Sequence[int]]) -> Codes:
-    return Codes(DOMAIN, np.array(rows, dtype=np.int64).reshape(-1, len(DOMAIN)))
-
-
-def loss_of(mechanism: Mechanism, budget: Budget, one: Codes, other: Codes) -> Loss:
+def loss_of(mechanism: Mechanism, budget: Budget, one: MemorySource, other: MemorySource) -> Loss:
     """Run on `one` and work out how much likelier the transcript is there than on `other`."""
     asked = recorded(mechanism, budget, one, Replay()).asked
-    forced = Forced(asked)
-    with Ledger.in_memory(budget).reserve(budget, "audit") as reservation, contextlib.suppress(_Enough):
-        mechanism.run(Curator(reservation, other, randomness=forced), budget)
-    if len(forced.truths) != len(asked):
+    forced = Replay([each.result for each in asked], ends=True)
+    # What a mechanism makes of the last answer is not needed.
+    with contextlib.suppress(TranscriptEnd):
+        recorded(mechanism, budget, other, forced)
+    if [_question(each) for each in forced.asked] != [_question(each) for each in asked]:
         raise AssertionError("the run on the neighbour took another path")
-    chances: dict[tuple[Choice, bytes], Array] = {}
-    value = sum(_log_ratio(a, truth, chances) for a, truth in zip(asked, forced.truths, strict=True))
-    return Loss(value, sum(isinstance(a.request, Choice) for a in asked))
+    value = sum(_log_ratio(here, there.truth) for here, there in zip(asked, forced.asked, strict=True))
+    return Loss(value, sum(isinstance(each.request, Choice) for each in asked))
 
 
-class _Enough(Exception):
-    """The last truth is known: what a mechanism makes of it is not needed."""
+def _question(asked: Asked) -> tuple[Noise | Choice, tuple[int, ...]]:
+    return asked.request, asked.truth.shape
 
 
-class Forced(Randomness):
-    """Randomness that returns what was answered in another run and keeps the truths of this one.
-
-    Attributes:
-        truths: the true answers or scores behind each answer.
-    """
-
-    name = "forced"
-    kinds = KINDS
-
-    def __init__(self, asked: Sequence[Asked]) -> None:
-        self.truths: list[Integers] = []
-        self._asked = asked
-
-    def noisy(self, values: Integers, noise: Noise) -> Integers:
-        """The noisy answer of the other run."""
-        result = self._next(values, noise)
-        if isinstance(result, int) or result.shape != values.shape:
-            raise AssertionError("another kind of answer is asked for here")
-        return result
-
-    def picks(self, scores: Integers, choice: Choice, draws: int) -> list[int]:
-        """The picks of the other run."""
-        results = [self._next(scores, choice) for _ in range(draws)]
-        return [int(result) for result in results]
-
-    def _next(self, truth: Integers, request: Noise | Choice) -> Integers | int:
-        asked = self._asked[len(self.truths)]
-        if asked.request != request or asked.truth.shape != truth.shape:
-            raise AssertionError("another request is made here")
-        self.truths.append(truth.copy())
-        if len(self.truths) == len(self._asked):
-            raise _Enough
-        return asked.result
-
-
-def _log_ratio(asked: Asked, other: Integers, chances: dict[tuple[Choice, bytes], Array]) -> float:
+def _log_ratio(asked: Asked, other: Integers) -> float:
     """log P(result | this table) − log P(result | the other one)."""
     request, result = asked.request, asked.result
     if np.array_equal(asked.truth, other):
         return 0.0
     if isinstance(request, Choice):
-        here, there = (_chances(request, scores, chances)[result] for scores in (asked.truth, other))
+        here, there = (_chances(request, scores.tobytes())[result] for scores in (asked.truth, other))
         return float(here - there)
     here, there = (log_masses(request, result - request.on_lattice(truth)) for truth in (asked.truth, other))
     return float((here - there).sum())
 
 
-def _chances(choice: Choice, scores: Integers, known: dict[tuple[Choice, bytes], Array]) -> Array:
-    """The same scores are often picked from many times."""
-    key = (choice, scores.tobytes())
-    if key not in known:
-        known[key] = log_chances(choice, scores)
-    return known[key]
+# The same scores are often picked from many times.
+@lru_cache(maxsize=16)
+def _chances(choice: Choice, scores: bytes) -> Array:
+    return log_chances(choice, np.frombuffer(scores, dtype=np.int64))
 
 
 def likelihood_bound(losses: Array, delta: float, claim: float) -> float:
@@ -228,19 +157,14 @@ def _least(mean: float, level: float) -> float:
 
     This is Hoeffding's inequality as it stands before the relative entropy is bounded by a square.
     """
+    from scipy.special import rel_entr
+
     low, high = 0.0, mean
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = (middle, high) if _divergence(mean, middle) > level else (low, middle)
+        divergence = rel_entr(mean, middle) + rel_entr(1 - mean, 1 - middle)
+        low, high = (middle, high) if divergence > level else (low, middle)
     return low
-
-
-def _divergence(p: float, q: float) -> float:
-    """KL of a coin with chance p from one with chance q ≤ p."""
-    if q == 0:
-        return 0.0 if p == 0 else math.inf
-    rest = (1 - p) * math.log((1 - p) / (1 - q)) if p < 1 else 0.0
-    return p * math.log(p / q) + rest
 
 
 def frequency_bound(high: Array, low: Array, delta: float) -> float:

@@ -9,6 +9,7 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from functools import partial
+from unittest.mock import patch
 
 from priory.app.registry import MECHANISMS
 from priory.audit.accountant import accountant
@@ -22,10 +23,8 @@ from priory.audit.kills import killed_ledgers
 from priory.audit.numbers import bad_numbers
 from priory.audit.prices import prices
 from priory.audit.primitives import primitives
-from priory.audit.public import public_data
-from priory.audit.replay import replayed
 from priory.audit.samplers import exactness, forks, planted_bias, selection_law, support
-from priory.audit.settings import SETTINGS, replayed_setting
+from priory.audit.settings import SETTINGS, replayed_from_public, replayed_mechanism, replayed_setting
 
 # Tests of one thing each, so that two processes have as much to do as each other and an error stops only one.
 TESTS: tuple[Test, ...] = (
@@ -35,8 +34,8 @@ TESTS: tuple[Test, ...] = (
     support,
     prices,
     primitives,
-    *(partial(replayed, name) for name in MECHANISMS),
-    *(partial(public_data, name) for name, entry in MECHANISMS.items() if entry.with_public is not None),
+    *(partial(replayed_mechanism, name) for name in MECHANISMS),
+    *(partial(replayed_from_public, name) for name, entry in MECHANISMS.items() if entry.with_public is not None),
     *(partial(replayed_setting, name) for name in SETTINGS),
     thresholds,
     discoveries,
@@ -88,20 +87,6 @@ def _failed(test: Test, figure: str, seconds: float = 0.0) -> Finding:
     return Finding(name_of(test), figure, "no error", passed=False, seconds=seconds)
 
 
-@contextlib.contextmanager
-def _one_thread_each() -> Iterator[None]:
-    """Processes that start meanwhile use one thread for linear algebra: more would wait for each other."""
-    before = {name: os.environ.get(name) for name in THREADS}
-    os.environ.update(dict.fromkeys(THREADS, "1"))
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            os.environ.pop(name)
-            if value is not None:
-                os.environ[name] = value
-
-
 def _in_processes(tests: Sequence[Test], effort: Effort, processes: int) -> Iterator[Finding]:
     """The same in several processes; where one dies, the next test is run alone and the others go on."""
     while tests:
@@ -130,5 +115,9 @@ def _alone(test: Test, effort: Effort) -> list[Finding]:
 def _pool(processes: int) -> Iterator[ProcessPoolExecutor]:
     # Not forked: the numerical libraries have threads, which a fork would stop in the middle.
     context = multiprocessing.get_context("spawn")
-    with _one_thread_each(), ProcessPoolExecutor(processes, mp_context=context) as pool:
+    # Each process uses one thread for linear algebra: more would wait for each other.
+    with (
+        patch.dict(os.environ, dict.fromkeys(THREADS, "1")),
+        ProcessPoolExecutor(processes, mp_context=context) as pool,
+    ):
         yield pool

@@ -3,25 +3,27 @@
 import contextlib
 import hashlib
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from numpy.typing import NDArray
 
-from priory.app.registry import MECHANISMS, Mechanism
+from priory.app.registry import Mechanism
 from priory.audit import discovery
 from priory.audit import prices as prices_module
 from priory.audit.discovery import complaints_about_discovery, thresholds
 from priory.audit.findings import BUG_PREFIX, Effort, Finding
-from priory.audit.planted import PLANTED, exact_rows
 from priory.audit.prices import prices
 from priory.audit.primitives import audited_choice, audited_noise, claim_of
-from priory.audit.replay import complaints_about
-from priory.audit.settings import complaints_about_setting
+from priory.audit.replay import Setting, complaints_about
+from priory.audit.settings import SETTINGS, always, default_setting
 from priory.audit.tables import NeighbouringTables
 from priory.data import spelling
 from priory.data.cells import Cells, is_null
@@ -31,16 +33,19 @@ from priory.mechanisms.mwem.mwem import MWEM
 from priory.privacy import curator as curator_module
 from priory.privacy import scores as scores_module
 from priory.privacy.budget import Budget
-from priory.privacy.choice import NoisyMax, PermuteAndFlip
+from priory.privacy.choice import Choice, NoisyMax, PermuteAndFlip
 from priory.privacy.curator import Curator
 from priory.privacy.functionals import LargestCell
+from priory.privacy.ledger import Event
+from priory.privacy.measurement import Measurement
 from priory.privacy.noise import Gaussian, Laplace, Noise
-from priory.privacy.scores import Dependence, L1Error, Payoff
+from priory.privacy.scores import Dependence, L1Error, Neighbours, Payoff
 from priory.queries.query import Query
-from priory.queries.sensitivity import Relation, largest_change
+from priory.queries.sensitivity import Relation, Sensitivity, largest_change
+from priory.release import Release
 
-Make = Callable[[Any], Any]
-Change = Callable[[], AbstractContextManager[object]]
+# A wrong function takes the right one, and then what that takes.
+Wrong = Callable[..., object]
 Complaint = Callable[[Effort], str | None]
 PURE = Budget.pure(1, relation="replace-one")
 ZCDP = Budget.zcdp(Fraction(1, 2), relation="replace-one")
@@ -48,15 +53,13 @@ ZCDP = Budget.zcdp(Fraction(1, 2), relation="replace-one")
 
 @dataclass(frozen=True)
 class Bug:
-    """Something wrong, and who must notice.
+    """Something wrong, and who must notice."""
 
-    Attributes:
-        change: puts it into the code, for a while.
-        tests: the tests of the battery that are run on the changed code, by name; each must complain.
-    """
-
-    change: Change
-    tests: dict[str, Complaint]
+    tests: dict[
+        str, Complaint
+    ]  # the tests of the battery that are run on the changed code, by name; each must complain
+    changes: tuple[tuple[object, str, Wrong], ...] = ()  # what is put into the code for a while; see `planted`
+    is_in_opening: bool = False  # whether it is about opening tables; those that are open already are right
 
 
 def caught(name: str, effort: Effort) -> Iterator[Finding]:
@@ -68,142 +71,154 @@ def caught(name: str, effort: Effort) -> Iterator[Finding]:
 
 def complaints_of(bug: Bug, effort: Effort) -> dict[str, str | None]:
     """What each of the tests says about it."""
-    with bug.change():
+    with contextlib.ExitStack() as stack:
+        if bug.is_in_opening:
+            NeighbouringTables.sources.cache_clear()
+            stack.callback(NeighbouringTables.sources.cache_clear)
+        for change in bug.changes:
+            stack.enter_context(planted(*change))
         return {test: complaint(effort) for test, complaint in bug.tests.items()}
 
 
-@contextlib.contextmanager
-def planted(owner: object, name: str, make: Make) -> Iterator[None]:
-    """Put what `make` makes of `owner.name` in its place, for a while."""
+def planted(owner: object, name: str, wrong: Wrong) -> AbstractContextManager[object]:
+    """Put `wrong` in the place of `owner.name`, for a while."""
     right = vars(owner)[name]
-    setattr(owner, name, make(right))
-    try:
-        yield
-    finally:
-        setattr(owner, name, right)
+    return patch.object(owner, name, lambda *arguments, **options: wrong(right, *arguments, **options))
 
 
-def _all_planted(*changes: tuple[object, str, Make]) -> Change:
-    @contextlib.contextmanager
-    def change() -> Iterator[None]:
-        with contextlib.ExitStack() as stack:
-            for each in changes:
-                stack.enter_context(planted(*each))
-            yield
+@dataclass(frozen=True)
+class Planted:
+    """A mechanism with a bug, made of one function."""
 
-    return change
+    measured: Callable[[Curator, Budget], Sequence[Measurement]]
 
-
-def _opened_anew(*changes: tuple[object, str, Make]) -> Change:
-    """For what is wrong in opening tables: those that are open already are right."""
-
-    @contextlib.contextmanager
-    def change() -> Iterator[None]:
-        NeighbouringTables.sources.cache_clear()
-        try:
-            with _all_planted(*changes)():
-                yield
-        finally:
-            NeighbouringTables.sources.cache_clear()
-
-    return change
+    def run(self, curator: Curator, budget: Budget) -> Release:
+        """Release what it measured."""
+        return Release(curator.domain, tuple(self.measured(curator, budget)), curator.statement("planted"))
 
 
-def _halved(right: Callable[..., Fraction]) -> Callable[..., Fraction]:
-    return lambda *arguments: right(*arguments) / 2
+def _colours(curator: Curator) -> Query:
+    return Query.marginal(curator.domain, "colour")
 
 
-def _scale_rounded_down(right: Callable[..., Noise]) -> Callable[..., Noise]:
-    def noise_within(*arguments: Any, **options: Any) -> Noise:  # noqa: ANN401 - whatever the right one takes
-        noise = right(*arguments, **options)
-        return replace(noise, scale=Fraction(math.nextafter(float(noise.scale), 0.0))) if noise.scale else noise
-
-    return noise_within
+def _exact_rows(curator: Curator) -> int:
+    """The true number of rows, unpaid: what no mechanism may know."""
+    return int(curator._truths.of([Query.marginal(curator.domain, ())])[0])  # noqa: SLF001 - this is the bug
 
 
-def _first_in_the_file(right: object) -> Callable[..., NDArray[np.bool_]]:  # noqa: ARG001
-    def kept_records(persons: Sequence[str | None], codes: object, max_rows: int, key: bytes) -> NDArray[np.bool_]:  # noqa: ARG001
-        seen: dict[str, int] = {}
-        kept = np.zeros(len(persons), dtype=np.bool_)
-        for i, person in enumerate(persons):
-            if person is not None:
-                seen[person] = seen.get(person, 0) + 1
-                kept[i] = seen[person] <= max_rows
-        return kept
-
-    return kept_records
+def _peeking(curator: Curator, budget: Budget) -> Sequence[Measurement]:
+    """What is asked depends on the number of rows."""
+    names = curator.domain.attributes[: 1 + _exact_rows(curator) % 2]
+    return curator.answer([Query.marginal(curator.domain, name) for name in names], budget.split([1] * len(names)))
 
 
-def _first_in_the_query(right: object) -> Callable[..., str]:  # noqa: ARG001
+def _raising(curator: Curator, budget: Budget) -> Sequence[Measurement]:
+    """Tables with an odd number of rows are refused."""
+    if _exact_rows(curator) % 2:
+        raise ValueError
+    return curator.answer([_colours(curator)], [budget])
+
+
+def _forgetful(curator: Curator, budget: Budget) -> Sequence[Measurement]:
+    """It answers twice and pays once."""
+    (measured,) = curator.answer([_colours(curator)], [budget])
+    return measured, _unpaid(curator, measured.noise or Laplace(Fraction(1)))
+
+
+def _understated(curator: Curator, budget: Budget) -> Sequence[Measurement]:
+    """Half the noise for the whole price."""
+    (measured,) = curator.answer([_colours(curator)], [budget.part(Fraction(1, 2))])
+    noise = measured.noise or Laplace(Fraction(1))
+    half = type(noise)(Fraction(float(noise.scale) / 2))
+    curator.reservation.charge([Event(half.kind, "understated", budget.amount / 2)])
+    return [_unpaid(curator, half)]
+
+
+def _unpaid(curator: Curator, noise: Noise) -> Measurement:
+    query = _colours(curator)
+    values = curator._randomness.noisy(curator._truths.of([query])[0], noise)  # noqa: SLF001 - this is the bug
+    return Measurement(query, values, noise.stddev, noise)
+
+
+def _telling(curator: Curator, budget: Budget) -> Sequence[Measurement]:
+    """The true number of rows stands beside the noisy answers."""
+    rows = Measurement.of(Query.marginal(curator.domain, ()), _exact_rows(curator), 0.0)
+    return *curator.answer([_colours(curator)], [budget]), rows
+
+
+PLANTED: dict[str, Mechanism] = {
+    "a mechanism that peeks": Planted(_peeking),
+    "an error that depends on the rows": Planted(_raising),
+    "a second answer without a charge": Planted(_forgetful),
+    "noise for half the sensitivity": Planted(_understated),
+    "a true count in the release": Planted(_telling),
+}
+
+
+def _halved(right: Callable[..., Fraction], *arguments: Any) -> Fraction:  # noqa: ANN401 - whatever the right one takes
+    return right(*arguments) / 2
+
+
+def _scale_rounded_down(right: Callable[..., Noise], *arguments: Any) -> Noise:  # noqa: ANN401 - as above
+    noise = right(*arguments)
+    return replace(noise, scale=Fraction(math.nextafter(float(noise.scale), 0.0))) if noise.scale else noise
+
+
+def _first_in_the_file(
+    _right: object, persons: Sequence[str | None], _codes: object, max_rows: int, _key: bytes
+) -> NDArray[np.bool_]:
+    seen: Counter[str | None] = Counter()
+    kept = np.zeros(len(persons), dtype=np.bool_)
+    for i, person in enumerate(persons):
+        seen[person] += 1
+        kept[i] = person is not None and seen[person] <= max_rows
+    return kept
+
+
+def _first_in_the_query(_right: object, query: str, names: Sequence[str], max_rows: int) -> str:
     """The same in the query that DuckDB runs."""
-
-    def bounded(query: str, names: Sequence[str], max_rows: int) -> str:
-        # A parameter that is given has to be used.
-        known = f"SELECT * FROM ({query}) WHERE person IS NOT NULL AND CAST($key AS VARCHAR) IS NOT NULL"
-        placed = f"SELECT *, row_number() OVER () AS place FROM ({known})"
-        order = f"row_number() OVER (PARTITION BY person ORDER BY place) <= {int(max_rows)}"
-        return f"SELECT {', '.join(names)} FROM ({placed}) QUALIFY {order}"
-
-    return bounded
+    # A parameter that is given has to be used.
+    known = f"SELECT * FROM ({query}) WHERE person IS NOT NULL AND CAST($key AS VARCHAR) IS NOT NULL"
+    placed = f"SELECT *, row_number() OVER () AS place FROM ({known})"
+    order = f"row_number() OVER (PARTITION BY person ORDER BY place) <= {int(max_rows)}"
+    return f"SELECT {', '.join(names)} FROM ({placed}) QUALIFY {order}"
 
 
-def _by_place_in_the_file(right: Callable[..., NDArray[np.bool_]]) -> Callable[..., NDArray[np.bool_]]:
+def _by_place_in_the_file(
+    right: Callable[..., NDArray[np.bool_]], persons: Sequence[str | None], _codes: object, max_rows: int, key: bytes
+) -> NDArray[np.bool_]:
     """The keyed hash is of the record's line rather than of the record."""
-
-    def kept_records(
-        persons: Sequence[str | None],
-        codes: object,  # noqa: ARG001
-        max_rows: int,
-        key: bytes,
-    ) -> NDArray[np.bool_]:
-        lines = [
-            int.from_bytes(hashlib.sha256(key + bytes([i % 256, i // 256])).digest()[:4]) for i in range(len(persons))
-        ]
-        return right(persons, [np.array(lines, dtype=np.int64)], max_rows, key)
-
-    return kept_records
+    hashes = [hashlib.sha256(key + i.to_bytes(2, "little")).digest()[:4] for i in range(len(persons))]
+    return right(persons, [np.array([int.from_bytes(each) for each in hashes], dtype=np.int64)], max_rows, key)
 
 
-def _as_written(right: object) -> Callable[..., list[str | None]]:  # noqa: ARG001
+def _as_written(_right: object, cells: Cells) -> list[str | None]:
     """Persons are told apart by how they are written."""
-
-    def person_texts(cells: Cells) -> list[str | None]:
-        values = cells.values if cells.index is None else cells.values[cells.index]
-        return [None if is_null(value) else str(value) for value in values.tolist()]
-
-    return person_texts
+    values = cells.values if cells.index is None else cells.values[cells.index]
+    return [None if is_null(value) else str(value) for value in values.tolist()]
 
 
-def _at_the_other_price(right: Callable[..., Any]) -> Callable[..., Any]:
-    def choice_within(share: Budget, sensitivity: Fraction, kind: Any = None) -> Any:  # noqa: ANN401 - as the right one
-        if kind != "permute-and-flip":
-            return right(share, sensitivity, kind)
-        return PermuteAndFlip(right(share, sensitivity, "noisy-max").scale)
+def _at_the_other_price(
+    right: Callable[..., Choice], share: Budget, sensitivity: Fraction, kind: str | None = None
+) -> Choice:
+    if kind != "permute-and-flip":
+        return right(share, sensitivity, kind)
+    return PermuteAndFlip(right(share, sensitivity, "noisy-max").scale)
 
-    return choice_within
 
-
-def _of_one_row(right: Callable[..., Fraction]) -> Callable[..., Fraction]:
+def _of_one_row(right: Callable[..., Fraction], *arguments: Any) -> Fraction:  # noqa: ANN401 - whatever the right one takes
     """A sensitivity that takes every person for one of a single row."""
-
-    def sensitivity(*arguments: Any) -> Fraction:  # noqa: ANN401 - whatever the right one takes
-        return right(*(replace(a, max_rows=1) if isinstance(a, scores_module.Neighbours) else a for a in arguments))
-
-    return sensitivity
+    return right(*(replace(each, max_rows=1) if isinstance(each, Neighbours) else each for each in arguments))
 
 
-def _of_the_answer_alone(right: object) -> Callable[..., Fraction]:  # noqa: ARG001
+def _of_the_answer_alone(_right: object, query: Query, neighbours: Neighbours) -> Fraction:
     """The complement of an answer is taken to move as far as the answer."""
-    return lambda query, neighbours: largest_change(query, neighbours.relation, neighbours.max_rows)
+    return largest_change(query, neighbours.relation, neighbours.max_rows)
 
 
-def _never_without_rows(right: Callable[..., Fraction]) -> Callable[..., Fraction]:
+def _never_without_rows(right: Callable[..., Fraction], query: Query, neighbours: Neighbours) -> Fraction:
     """A person who is replaced is taken to have as many rows as the next."""
-
-    def change(query: Query, neighbours: scores_module.Neighbours) -> Fraction:
-        return right(query, replace(neighbours, max_rows=1)) * neighbours.max_rows
-
-    return change
+    return right(query, replace(neighbours, max_rows=1)) * neighbours.max_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,37 +232,26 @@ class _Exact:
         return getattr(self.count, name)
 
 
-def _counted_exactly(right: Callable[..., Any]) -> Callable[..., Any]:
-    def counted(curator: Curator, *arguments: Any) -> Any:  # noqa: ANN401 - as the right one
-        return _Exact(right(curator, *arguments), max(1.0, float(exact_rows(curator))))
-
-    return counted
+def _counted_exactly(right: Callable[..., Any], curator: Curator, budget: Budget) -> _Exact:
+    return _Exact(right(curator, budget), max(1.0, float(_exact_rows(curator))))
 
 
-def _rounds_by_rows(right: Callable[..., Any]) -> Callable[..., Any]:
-    def run(self: MWEM, curator: Curator, budget: Budget) -> Any:  # noqa: ANN401 - as the right one
-        return right(replace(self, rounds=1 + exact_rows(curator).bit_length()), curator, budget)
-
-    return run
+def _rounds_by_rows(right: Callable[..., Release], mechanism: MWEM, curator: Curator, budget: Budget) -> Release:
+    return right(replace(mechanism, rounds=1 + _exact_rows(curator).bit_length()), curator, budget)
 
 
 def _replay(name: str) -> dict[str, Complaint]:
-    return {f"replay of {name}": lambda effort: next(complaints_about(MECHANISMS[name].build, effort.neighbours), None)}
+    """The replay of a mechanism by default, or of one of the settings."""
+    setting = SETTINGS.get(name) or default_setting(name)
+    return {f"replay of {name}": partial(_first_complaint, setting)}
 
 
-def _replay_setting(name: str) -> dict[str, Complaint]:
-    return {f"replay of {name}": lambda effort: next(complaints_about_setting(name, effort.neighbours), None)}
+def _first_complaint(setting: Setting, effort: Effort) -> str | None:
+    return next(complaints_about(setting, effort.neighbours), None)
 
 
 def _price(effort: Effort) -> str | None:
     return next((f"{finding.test}: {finding.figure}" for finding in prices(effort) if not finding.passed), None)
-
-
-def _replay_planted(mechanism: Mechanism) -> Bug:
-    def complaint(effort: Effort) -> str | None:
-        return next(complaints_about(lambda _: mechanism, effort.neighbours), None)
-
-    return Bug(contextlib.nullcontext, {"replay": complaint})
 
 
 def _attacked(budget: Budget, change: Callable[[Noise], Noise] | None = None, answers: int = 1) -> Bug:
@@ -255,7 +259,7 @@ def _attacked(budget: Budget, change: Callable[[Noise], Noise] | None = None, an
         bound, claim = audited_noise(budget, effort.trials, change, answers=answers), claim_of(budget)
         return f"≥ {bound:.3f} for a claim of {claim:.2f}" if bound > claim else None
 
-    return Bug(contextlib.nullcontext, {"primitive audit": complaint})
+    return Bug({"primitive audit": complaint})
 
 
 def _attacked_choice(effort: Effort) -> str | None:
@@ -271,26 +275,25 @@ def _thresholds(effort: Effort) -> str | None:
     return next((f"{finding.test}: {finding.figure}" for finding in thresholds(effort) if not finding.passed), None)
 
 
-def _half_as_far(right: Callable[..., int]) -> Callable[..., int]:
+def _half_as_far(right: Callable[..., int], noise: Noise, chance: Fraction) -> int:
     """A threshold half as far above one person as it should be."""
-
-    def threshold_within(noise: Noise, chance: Fraction) -> int:
-        one = round(1 / noise.step)
-        return one + (right(noise, chance) - one) // 2
-
-    return threshold_within
+    one = round(1 / noise.step)
+    return one + (right(noise, chance) - one) // 2
 
 
-def _by_rows(right: object) -> Callable[..., Any]:  # noqa: ARG001
+def _by_rows(
+    right: Callable[..., Iterator[raw.Values]], table: raw.RawTable, column: str, reading: raw.Reading
+) -> Iterator[raw.Values]:
     """Values are counted by rows, of which a person may have several."""
-
-    def values(self: raw.RawTable, column: str, reading: raw.Reading) -> Any:  # noqa: ANN401 - as the right one
-        return RIGHT_VALUES(replace(self, has_persons=False), column, reading)
-
-    return values
+    return right(replace(table, has_persons=False), column, reading)
 
 
-RIGHT_VALUES = raw.RawTable.values
+def _all_rows(right: Callable[..., str], query: str, names: Sequence[str], _: int) -> str:
+    return right(query, names, 10**9)
+
+
+def _never_replaced(right: Callable[..., Sensitivity], _: Relation, max_rows: int) -> Sensitivity:
+    return right(Relation.ADD_REMOVE, max_rows)
 
 
 def _scaled(kind: type[Noise], factor: float) -> Callable[[Noise], Noise]:
@@ -298,69 +301,59 @@ def _scaled(kind: type[Noise], factor: float) -> Callable[[Noise], Noise]:
 
 
 BUGS: dict[str, Bug] = {
-    "AIM's score sensitivity halved": Bug(_all_planted((L1Error, "sensitivity", _halved)), _replay("aim")),
-    "a noise scale rounded down": Bug(
-        _all_planted((curator_module, "noise_within", _scale_rounded_down)), _replay("independent")
-    ),
+    "AIM's score sensitivity halved": Bug(_replay("aim"), ((L1Error, "sensitivity", _halved),)),
+    "a noise scale rounded down": Bug(_replay("independent"), ((curator_module, "noise_within", _scale_rounded_down),)),
     "the first rows of a person in a frame": Bug(
-        _opened_anew((opening, "kept_records", _first_in_the_file)), _replay("independent")
+        _replay("independent"), ((opening, "kept_records", _first_in_the_file),), is_in_opening=True
     ),
     "the first rows of a person in a file that DuckDB reads": Bug(
-        _opened_anew((duckdb, "bounded", _first_in_the_query)), _replay("independent")
+        _replay("independent"), ((duckdb, "bounded", _first_in_the_query),), is_in_opening=True
     ),
     "rows of a person by their places in a frame": Bug(
-        _opened_anew((opening, "kept_records", _by_place_in_the_file)), _replay("independent")
+        _replay("independent"), ((opening, "kept_records", _by_place_in_the_file),), is_in_opening=True
     ),
     "a person in two spellings as two persons": Bug(
-        _opened_anew((spelling, "person_texts", _as_written)), _replay("independent")
+        _replay("independent"), ((spelling, "person_texts", _as_written),), is_in_opening=True
     ),
     "permute-and-flip at the exponential mechanism's zCDP price": Bug(
-        _all_planted(
+        {"price": _price, **_replay("choice by absolute error, permute-and-flip")},
+        (
             (curator_module, "choice_within", _at_the_other_price),
             (prices_module, "choice_within", _at_the_other_price),
-            (PermuteAndFlip, "cost", lambda _: NoisyMax.cost),
+            (PermuteAndFlip, "cost", lambda _, *arguments: NoisyMax.cost(*arguments)),
         ),
-        {"price": _price, **_replay_setting("choice by absolute error, permute-and-flip")},
     ),
     "a payoff's sensitivity without the complements of negative entries": Bug(
-        _all_planted((scores_module, "_complement_change", _of_the_answer_alone)),
-        _replay_setting("choice by payoff, negative entries, noisy-max"),
+        _replay("choice by payoff, negative entries, noisy-max"),
+        ((scores_module, "_complement_change", _of_the_answer_alone),),
     ),
     "a payoff's sensitivity that forgets persons without rows": Bug(
-        _all_planted((scores_module, "_complement_change", _never_without_rows)),
-        _replay_setting("choice by payoff, all entries below 0, noisy-max"),
+        _replay("choice by payoff, all entries below 0, noisy-max"),
+        ((scores_module, "_complement_change", _never_without_rows),),
     ),
-    "a payoff's sensitivity that ignores max_rows": Bug(
-        _all_planted((Payoff, "sensitivity", _of_one_row)), _replay("dualquery")
-    ),
-    "the exact number of rows in PrivBayes": Bug(
-        _all_planted((privbayes, "counted", _counted_exactly)), _replay("privbayes")
-    ),
-    "rounds from the exact number of rows in MWEM": Bug(_all_planted((MWEM, "run", _rounds_by_rows)), _replay("mwem")),
+    "a payoff's sensitivity that ignores max_rows": Bug(_replay("dualquery"), ((Payoff, "sensitivity", _of_one_row),)),
+    "the exact number of rows in PrivBayes": Bug(_replay("privbayes"), ((privbayes, "counted", _counted_exactly),)),
+    "rounds from the exact number of rows in MWEM": Bug(_replay("mwem"), ((MWEM, "run", _rounds_by_rows),)),
     "the sensitivity of a dependence halved": Bug(
-        _all_planted((Dependence, "sensitivity", _halved)), _replay_setting("privbayes, families of any size")
+        _replay("privbayes, families of any size"), ((Dependence, "sensitivity", _halved),)
     ),
     "a largest cell that ignores max_rows": Bug(
-        _all_planted((LargestCell, "sensitivity", _of_one_row)), _replay_setting("best mixture, floor")
+        _replay("best mixture, floor"), ((LargestCell, "sensitivity", _of_one_row),)
     ),
     "a threshold for values half as far as it should be": Bug(
-        _all_planted((curator_module, "threshold_within", _half_as_far), (discovery, "threshold_within", _half_as_far)),
         {"threshold": _thresholds, "replay of discovery": _discovery},
+        ((curator_module, "threshold_within", _half_as_far), (discovery, "threshold_within", _half_as_far)),
     ),
     "values counted by rows instead of persons": Bug(
-        _all_planted((raw.RawTable, "values", _by_rows)), {"replay of discovery": _discovery}
+        {"replay of discovery": _discovery}, ((raw.RawTable, "values", _by_rows),)
     ),
     "all rows of a person in a discovery": Bug(
-        _all_planted((raw, "bounded_cells", lambda right: lambda query, names, _: right(query, names, 10**9))),
-        {"replay of discovery": _discovery},
+        {"replay of discovery": _discovery}, ((raw, "bounded_cells", _all_rows),)
     ),
     "a person replaced taken for one added in a discovery": Bug(
-        _all_planted(
-            (curator_module, "persons_sensitivity", lambda right: lambda _, rows: right(Relation.ADD_REMOVE, rows))
-        ),
-        {"replay of discovery": _discovery},
+        {"replay of discovery": _discovery}, ((curator_module, "persons_sensitivity", _never_replaced),)
     ),
-    **{name: _replay_planted(mechanism) for name, mechanism in PLANTED.items()},
+    **{name: Bug({"replay": partial(_first_complaint, always(each))}) for name, each in PLANTED.items()},
     "sensitivity of half the truth, Laplace": _attacked(PURE, _scaled(Laplace, 0.5)),
     "sensitivity of half the truth, Gaussian": _attacked(ZCDP, _scaled(Gaussian, 0.5)),
     "noise × 0.9, Laplace": _attacked(PURE, _scaled(Laplace, 0.9)),
@@ -368,5 +361,5 @@ BUGS: dict[str, Bug] = {
     "σ / 1.2": _attacked(ZCDP, _scaled(Gaussian, 1 / 1.2)),
     "a forgotten charge, Laplace": _attacked(PURE, answers=2),
     "a forgotten charge, Gaussian": _attacked(ZCDP, answers=2),
-    "permute-and-flip at half its scale": Bug(contextlib.nullcontext, {"primitive audit": _attacked_choice}),
+    "permute-and-flip at half its scale": Bug({"primitive audit": _attacked_choice}),
 }

@@ -14,8 +14,8 @@ import numpy as np
 
 from priory.app.fit import fit
 from priory.app.registry import MECHANISMS, Mechanism
+from priory.audit.bugs import PLANTED
 from priory.audit.findings import Effort, Finding
-from priory.audit.planted import PLANTED
 from priory.audit.tables import HEADER, SCHEMA, write
 from priory.errors import PrioryError
 from priory.privacy.budget import Budget

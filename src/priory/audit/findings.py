@@ -9,21 +9,13 @@ BUG_PREFIX, END_PREFIX = "planted bug: ", "end to end: "
 
 @dataclass(frozen=True)
 class Finding:
-    """What one test of the battery found.
+    """What one test of the battery found."""
 
-    Attributes:
-        test: what was tested.
-        figure: what was measured.
-        limit: what it had to be.
-        passed: whether it was.
-        seconds: how long it took.
-    """
-
-    test: str
-    figure: str
-    limit: str
-    passed: bool
-    seconds: float = 0.0
+    test: str  # what was tested
+    figure: str  # what was measured
+    limit: str  # what it had to be
+    passed: bool  # whether it was
+    seconds: float = 0.0  # how long it took
 
     @property
     def verdict(self) -> str:
@@ -33,54 +25,24 @@ class Finding:
 
 @dataclass(frozen=True)
 class Effort:
-    """How hard the battery tries.
+    """How hard the battery tries; by default, as a whole audit does."""
 
-    Attributes:
-        draws: at most for each test of a sampler's distribution; no more than its power takes.
-        trials: on each side of a pair of neighbours, for one primitive.
-        picks: the same for a selection, which cannot be drawn at once.
-        least_share: a lower bound below this part of the claim means that the audit is blind.
-        neighbours: pairs for each mechanism that is replayed.
-        settings: the same for each setting other than the defaults.
-        public: the same for each kind of public rows.
-        fits: on each side, for each mechanism end to end.
-        least_loss: a lower bound end to end below this part of the claim, for what only adds noise, means the same.
-        plans: runs of the ledger that are killed.
-        kills: fits of the command line that are killed.
-        scales: how many scales of each sampler are tested.
-        categories: of the widest table of one column.
-    """
-
-    draws: int
-    trials: int
-    picks: int
-    least_share: float
-    neighbours: int
-    settings: int
-    public: int
-    fits: int
-    least_loss: float
-    plans: int
-    kills: int
-    scales: int
-    categories: int
+    draws: int = 40_000_000  # at most for each test of a sampler's distribution; no more than its power takes
+    trials: int = 200_000  # on each side of a pair of neighbours, for one primitive
+    picks: int = 200_000  # the same for a selection, which cannot be drawn at once
+    least_share: float = 0.75  # a lower bound below this part of the claim means that the audit is blind
+    neighbours: int = 200  # pairs for each mechanism that is replayed
+    settings: int = 100  # the same for each setting other than the defaults
+    public: int = 50  # the same for each kind of public rows
+    fits: int = 2_000  # on each side, for each mechanism end to end
+    least_loss: float = 0.5  # the same for a bound end to end of what only adds noise
+    plans: int = 1_000  # runs of the ledger that are killed
+    kills: int = 300  # fits of the command line that are killed
+    scales: int = 7  # how many scales of each sampler are tested
+    categories: int = 1_000_000  # of the widest table of one column
 
 
-WHOLE = Effort(
-    draws=40_000_000,
-    trials=200_000,
-    picks=200_000,
-    least_share=0.75,
-    neighbours=200,
-    settings=100,
-    public=50,
-    fits=2_000,
-    least_loss=0.5,
-    plans=1_000,
-    kills=300,
-    scales=7,
-    categories=1_000_000,
-)
+WHOLE = Effort()
 QUICK = Effort(
     draws=50_000,
     trials=100_000,

@@ -19,9 +19,10 @@ from priory.errors import PrioryError
 from priory.privacy.budget import Budget
 from priory.privacy.journal import Answered, Entry, Numbered, Paid, Picked
 from priory.privacy.ledger import Ledger, Terms
+from priory.privacy.record_file import is_record_file, read_records
+from priory.privacy.recorder import partial_path
 from priory.release import load
-from priory.release.partial import Partial, partial_path
-from priory.release.records import is_record_file, read_records
+from priory.release.partial import Partial
 
 SEED = 7
 SCHEMA = Schema.coded({"age": 4, "sex": 2, "job": 3, "town": 5}, name="audit")
@@ -36,22 +37,14 @@ TRIES = 4
 
 @dataclass
 class Tally:
-    """What was on disk after fits were killed.
+    """What was on disk after fits were killed."""
 
-    Attributes:
-        places: how many kills came where: "before the first payment", "in a look", "after an answer" (while it was
-            estimated or the next one prepared) or "after the release" (which was saved, but the process had not ended).
-        ended: how many fits ended before they could be killed.
-        uncharged: how many had looked at more than the ledger charges.
-        lost: how many had lost more than the batch of answers in flight.
-        unreleased: how many had an answer and led to no release.
-    """
-
+    # How many kills came where: "before the first payment", "in a look", "after an answer" (while it was estimated or
+    # the next one prepared) or "after the release" (which was saved, but the process had not ended).
     places: Counter[str] = field(default_factory=Counter)
-    ended: int = 0
-    uncharged: int = 0
-    lost: int = 0
-    unreleased: int = 0
+    uncharged: int = 0  # how many had looked at more than the ledger charges
+    lost: int = 0  # how many had lost more than the batch of answers in flight
+    unreleased: int = 0  # how many had an answer and led to no release
 
     @property
     def kills(self) -> int:
@@ -86,8 +79,6 @@ def tallied(kills: int) -> Tally:
             folder.mkdir()
             if _was_killed(_Fit(house, folder, mechanism), paces.setdefault(mechanism, _Pace()), chance):
                 _examine(folder, tally)
-            else:
-                tally.ended += 1
     return tally
 
 

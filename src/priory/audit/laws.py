@@ -69,15 +69,10 @@ def _mean_share(coins: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Pair:
-    """Two laws over the same outcomes, as logarithms of probabilities.
+    """Two laws over the same outcomes, as logarithms of probabilities."""
 
-    Attributes:
-        one: of the outcomes under one table.
-        other: under its neighbour.
-    """
-
-    one: Array
-    other: Array
+    one: Array  # of the outcomes under one table
+    other: Array  # under its neighbour
 
     @classmethod
     def of_choice(cls, choice: Choice, one: Integers, other: Integers) -> "Pair":

@@ -9,15 +9,14 @@ import numpy as np
 
 from priory.app.fit import fit
 from priory.app.registry import MECHANISMS, Registered
-from priory.audit.attack import Codes
 from priory.audit.findings import Effort, Finding
-from priory.audit.tables import SCHEMA, write
-from priory.domain import Domain
+from priory.audit.tables import SCHEMA, coded, write
+from priory.data.sources.memory import MemorySource
 from priory.errors import PrioryError
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
 from priory.privacy.ledger import Ledger
-from priory.privacy.noise import Integers
+from priory.queries.domain import Domain
 
 BAD_OPTIONS: tuple[dict[str, Any], ...] = (
     {"epsilon": 0},
@@ -37,7 +36,6 @@ BAD_OPTIONS: tuple[dict[str, Any], ...] = (
     {"epsilon": 1, "mechanism": "magic"},
     {},
 )
-_NO_ROWS: Integers = np.zeros((0, 1), dtype=np.int64)
 
 
 def bad_numbers(effort: Effort) -> Iterator[Finding]:
@@ -58,13 +56,12 @@ def bad_numbers(effort: Effort) -> Iterator[Finding]:
         )
 
 
-def _tables(categories: int) -> dict[str, Codes]:
-    one, many = Domain.of({"a": 1}), Domain.of({"a": categories})
+def _tables(categories: int) -> dict[str, MemorySource]:
     return {
-        "no rows": Codes(Domain.of({"a": 3}), _NO_ROWS),
-        "one row": Codes(Domain.of({"a": 3, "b": 2}), np.array([[1, 0]])),
-        "one column of one value": Codes(one, np.zeros((5, 1), dtype=np.int64)),
-        f"{categories:,} categories": Codes(many, np.arange(1000, dtype=np.int64)[:, None]),
+        "no rows": coded(Domain.of({"a": 3}), []),
+        "one row": coded(Domain.of({"a": 3, "b": 2}), [[1, 0]]),
+        "one column of one value": coded(Domain.of({"a": 1}), [[0]] * 5),
+        f"{categories:,} categories": coded(Domain.of({"a": categories}), [[i] for i in range(1000)]),
     }
 
 
@@ -74,7 +71,7 @@ def _budgets(entry: Registered) -> list[Budget]:
     return [make(amount) for make in made for amount in amounts]
 
 
-def _is_valid(entry: Registered, source: Codes, budget: Budget) -> bool:
+def _is_valid(entry: Registered, source: MemorySource, budget: Budget) -> bool:
     with Ledger.in_memory(budget).reserve(budget, entry.name) as reservation:
         release = entry.build(source.domain).run(Curator(reservation, source), budget)
     return all(m.values.shape == m.query.shape and np.isfinite(m.values).all() for m in release.measurements)

@@ -7,11 +7,10 @@ import numpy as np
 
 from priory.audit.findings import Effort, Finding
 from priory.audit.laws import Pair
-from priory.audit.tables import budget_of
 from priory.privacy.budget import Budget, Currency
 from priory.privacy.choice import ChoiceKind, choice_within
 from priory.privacy.noise import Integers, noise_within
-from priory.queries.sensitivity import Relation, Sensitivity
+from priory.queries.sensitivity import Sensitivity
 
 AMOUNTS = ("1/100", "1/4", "2")
 CANDIDATES = (2, 20, 200)
@@ -24,7 +23,7 @@ SEED = 7
 def prices(effort: Effort) -> Iterator[Finding]:  # noqa: ARG001
     """The exact divergence of each primitive in each currency, over what it is charged: never above 1."""
     for currency in Currency:
-        budgets = [budget_of(currency, amount, Relation.ADD_REMOVE, 1) for amount in AMOUNTS]
+        budgets = [Budget(currency, Fraction(amount)) for amount in AMOUNTS]
         for kind in KINDS:
             share = max(_choice_share(budget, kind) for budget in budgets)
             yield _finding(f"price: {kind}, {currency.value}", share)

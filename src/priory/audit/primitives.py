@@ -7,24 +7,22 @@ at 99.9 % confidence [Clopper & Pearson 1934] therefore bound ε from below. Gau
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
 from priory.audit.findings import Effort, Finding
-from priory.audit.tables import budget_of
-from priory.data.sources.source import ROW_LIMIT
-from priory.domain import Clique, Domain
-from priory.factor import Factor
+from priory.audit.tables import coded
+from priory.data.sources.memory import MemorySource
 from priory.privacy.budget import Budget, Currency
 from priory.privacy.choice import Choice, NoisyMax, PermuteAndFlip
 from priory.privacy.curator import Curator
 from priory.privacy.ledger import Ledger
 from priory.privacy.noise import Integers, Noise
 from priory.privacy.randomness import KINDS, Randomness
+from priory.queries.domain import Domain
 from priory.queries.query import Query
 from priory.queries.sensitivity import Relation
 
@@ -34,34 +32,17 @@ CANDIDATES = 20
 _DOMAIN = Domain.of({"a": 2})
 _QUERY = Query.marginal(_DOMAIN, "a")
 # Two tables of one row under replace-one: the row is in the first cell or in the second.
-_NEIGHBOURS = (np.array([1, 0]), np.array([0, 1]))
-
-
-@dataclass(frozen=True)
-class OneColumn:
-    """A source of one attribute with given counts."""
-
-    counts: Integers
-    domain: Domain = _DOMAIN
-    row_limit: int = ROW_LIMIT
-
-    def count(self, cliques: Sequence[Clique]) -> list[Factor]:
-        """The counts, or their sum."""
-        return [Factor(self.domain.project(c), self.counts if c else self.counts.sum()) for c in cliques]
+_NEIGHBOURS = (coded(_DOMAIN, [[0]]), coded(_DOMAIN, [[1]]))
 
 
 class Repeated(Randomness):
-    """Randomness for an attacker: each answer is drawn many times, perhaps with a planted bug in the noise.
-
-    Attributes:
-        drawn: every draw for the latest answer, one a row.
-    """
+    """Randomness for an attacker: each answer is drawn many times, perhaps with a planted bug in the noise."""
 
     name = "repeated"
     kinds = KINDS
 
     def __init__(self, trials: int, change: Callable[[Noise], Noise] | None) -> None:
-        self.drawn: Integers = np.zeros((0, 0), dtype=np.int64)
+        self.drawn: Integers = np.zeros((0, 0), dtype=np.int64)  # every draw for the latest answer, one a row
         self._trials = trials
         self._change = change
 
@@ -81,7 +62,8 @@ def primitives(effort: Effort) -> Iterator[Finding]:
     """Laplace, Gaussian and selection as they are: below the claim, and not far below."""
     names = {Currency.PURE: "Laplace, ε", Currency.ZCDP: "Gaussian, μ", Currency.GAUSSIAN: "rounded Gaussian, μ"}
     for currency, name in names.items():
-        budget = budget_of(currency, "1/2" if currency is Currency.ZCDP else "1", Relation.REPLACE_ONE, 1)
+        amount = Fraction(1, 2) if currency is Currency.ZCDP else Fraction(1)
+        budget = Budget(currency, amount, Relation.REPLACE_ONE)
         found = audited_noise(budget, effort.trials)
         yield _finding(f"primitive audit: {name}, {effort.trials:,} trials a side", found, claim_of(budget), effort)
     for choice in (NoisyMax(Fraction(2)), PermuteAndFlip(Fraction(2))):
@@ -92,13 +74,9 @@ def primitives(effort: Effort) -> Iterator[Finding]:
 def audited_noise(
     budget: Budget, trials: int, change: Callable[[Noise], Noise] | None = None, *, answers: int = 1
 ) -> float:
-    """A lower bound on the true ε (pure) or μ (zCDP) of an answer that claims `budget`.
+    """A lower bound on the true ε (pure) or μ (zCDP) of an answer that claims `budget`, from `trials` on each table.
 
-    Args:
-        budget: what each answer is charged.
-        trials: how often each table is asked.
-        change: a planted bug.
-        answers: how many answers the attacker gets for one charge; more than one is a planted bug too.
+    A bug can be planted: a `change` of the noise, or several `answers` for one charge.
     """
     samples = [_answers(table, budget, trials * answers, change).reshape(answers, trials, 2) for table in _NEIGHBOURS]
     if not budget.is_pure:
@@ -110,10 +88,10 @@ def audited_noise(
     return epsilon_bound(evidence[0], evidence[1], threshold=2 * answers)
 
 
-def _answers(table: Integers, budget: Budget, trials: int, change: Callable[[Noise], Noise] | None) -> Integers:
+def _answers(table: MemorySource, budget: Budget, trials: int, change: Callable[[Noise], Noise] | None) -> Integers:
     randomness = Repeated(trials, change)
     with Ledger.in_memory(budget).reserve(budget, "audit") as reservation:
-        Curator(reservation, OneColumn(table), randomness=randomness).answer([_QUERY], [budget])
+        Curator(reservation, table, randomness=randomness).answer([_QUERY], [budget])
     return randomness.drawn
 
 

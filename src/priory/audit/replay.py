@@ -12,59 +12,52 @@ from fractions import Fraction
 
 import numpy as np
 
-from priory.app.registry import MECHANISMS, Mechanism
-from priory.audit.findings import Effort, Finding
-from priory.audit.laws import Array, price
-from priory.audit.tables import SCHEMA, NeighbouringTables, crowds, neighbours, strangers
+from priory.app.registry import Mechanism
+from priory.audit.findings import Finding
+from priory.audit.laws import price
+from priory.audit.tables import SEED, NeighbouringTables, crowds, neighbours, public_rows, strangers
 from priory.data.sources.source import Source
-from priory.domain import Domain
+from priory.model.bases import PublicRows
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
 from priory.privacy.ledger import Event, Ledger
 from priory.privacy.randomness import Asked, Replay
 from priory.release import Release
 
-SEED = 20
-REPLAYED = "same requests, differences paid for"
-
 
 @dataclass(frozen=True)
 class Run:
-    """One recorded run.
+    """One recorded run."""
 
-    Attributes:
-        asked: what the randomness was asked, with the truth.
-        payments: what was paid before each request, in the budget's currency: (place in `asked`, amount).
-        release: what came out.
-    """
-
-    asked: list[Asked]
+    asked: list[Asked]  # what the randomness was asked, with the truth
+    # What was paid before each request, in the budget's currency: (place in `asked`, amount).
     payments: list[tuple[int, Fraction]]
-    release: Release
+    release: Release  # what came out
 
 
-def replayed(name: str, effort: Effort) -> Iterator[Finding]:
-    """A registered mechanism on random and worst neighbours, and on strangers."""
-    complaints = replay(MECHANISMS[name].build, effort.neighbours)
-    yield Finding(
-        f"replay: {name}, {effort.neighbours} pairs of neighbours, {strange(effort.neighbours)} of strangers",
-        complaints[0] if complaints else REPLAYED,
-        "no complaint",
-        not complaints,
-    )
+@dataclass(frozen=True)
+class Setting:
+    """A mechanism with some settings."""
+
+    build: Callable[[PublicRows], Mechanism]  # the mechanism, from public rows where it uses them
+    public: str = "smaller"  # which kind of public rows it is given
+    needs_total: bool = False  # whether it can only be asked for where the number of rows is public
 
 
-def replay(build: Callable[[Domain], Mechanism], count: int) -> list[str]:
-    """What is wrong with a mechanism, in public words; nothing if it replays."""
-    return list(complaints_about(build, count))
+def replayed(name: str, setting: Setting, count: int) -> Finding:
+    """The first thing that is wrong with a setting, if any."""
+    complaint = next(complaints_about(setting, count), None)
+    figure = complaint or "same requests, differences paid for"
+    return Finding(f"replay: {name}", figure, "no complaint", passed=complaint is None)
 
 
-def complaints_about(build: Callable[[Domain], Mechanism], count: int) -> Iterator[str]:
-    """The same, as it is found."""
+def complaints_about(setting: Setting, count: int) -> Iterator[str]:
+    """What is wrong with a setting, in public words, as it is found."""
     for pair in pairs(count):
-        complaint = replay_pair(build(SCHEMA.domain), pair)
-        if complaint:
-            yield f"{complaint} ({pair.name})"
+        if pair.has_public_total or not setting.needs_total:
+            complaint = replay_pair(setting.build(public_rows(setting.public, pair)), pair)
+            if complaint:
+                yield f"{complaint} ({pair.name})"
 
 
 def pairs(count: int) -> Iterator[NeighbouringTables]:
@@ -115,7 +108,7 @@ def _compare(first: Run, second: Run, pair: NeighbouringTables) -> str | None:
         return "candidates differ between neighbours"
     if first.payments != second.payments:
         return "payments differ between neighbours"
-    if _released(first.release) != _released(second.release):
+    if first.release.files() != second.release.files():
         return "the same answers gave different releases"
     if first.asked and (not first.payments or first.payments[0][0] > 0):
         return "something was answered before anything was paid"
@@ -127,17 +120,8 @@ def _overspent(first: Run, second: Run, budget: Budget) -> str | None:
     places = [place for place, _ in first.payments] + [len(first.asked)]
     for (start, paid), end in zip(first.payments, places[1:], strict=True):
         both = zip(first.asked[start:end], second.asked[start:end], strict=True)
-        cost = sum(price(a.request, _gap(a, b), budget) for a, b in both)
+        cost = sum(price(a.request, np.abs(a.truth - b.truth).astype(np.float64), budget) for a, b in both)
         # A thousandth of a millionth covers the floats of the comparison, not of what is compared.
         if cost > float(paid) * (1 + 1e-9):
             return "true answers differ by more than was paid for"
     return None
-
-
-def _gap(one: Asked, other: Asked) -> Array:
-    return np.asarray(np.abs(one.truth - other.truth), dtype=np.float64)
-
-
-def _released(release: Release) -> dict[str, dict[str, bytes]]:
-    """The bytes that would be saved."""
-    return {name: dict(files) for name, files in release.files().items()}

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priory.audit.findings import Effort, Finding
+from priory.audit.laws import log_chances
 from priory.errors import MissingExtra
 from priory.privacy.choice import Choice, NoisyMax, PermuteAndFlip
 from priory.privacy.noise import Floats, Gaussian, Integers, Laplace, Noise, RoundedGaussian
@@ -70,16 +71,11 @@ def selection_law(effort: Effort) -> Iterator[Finding]:
     """The same two tests of many picks against the law that each price belongs to."""
     for source in _sources():
         for choice in (NoisyMax(Fraction(2)), PermuteAndFlip(Fraction(2))):
-            law = Law(selection_probabilities(choice, _SCORES), np.arange(len(_SCORES)), 0)
+            law = Law(np.exp(log_chances(choice, _SCORES)), np.arange(len(_SCORES)), 0)
             is_ours = source.name == OperatingSystem.name
             trials = min(effort.draws, law.draws_to_find(BIAS)) if is_ours else effort.picks // 2
             p = law.p_value(_tally_picks(source, choice, trials))
-            yield Finding(
-                f"sampler exactness: {choice.kind}, {source.name}, {trials:,} picks",
-                f"p {p:.2g}; finds a bias of {law.bias_found(trials):.1e}",
-                f"≥ {LEAST_P:.0e}",
-                p >= LEAST_P,
-            )
+            yield _finding(f"{choice.kind}, {source.name}, {trials:,} picks", p, law.bias_found(trials))
     yield from _absent()
 
 
@@ -119,17 +115,11 @@ def forks(effort: Effort) -> Iterator[Finding]:  # noqa: ARG001
 
 @dataclass(frozen=True)
 class Law:
-    """The values that are tested one by one, with the tails as two more, and how likely each is.
+    """The values that are tested one by one, with the tails as two more, and how likely each is."""
 
-    Attributes:
-        probabilities: of each value from −reach to reach.
-        edges: where in them each tested value begins; unlikely ones are merged.
-        reach: see `probabilities`.
-    """
-
-    probabilities: Floats
-    edges: NDArray[np.int64]
-    reach: int
+    probabilities: Floats  # of each value from −reach to reach
+    edges: NDArray[np.int64]  # where in them each tested value begins; unlikely ones are merged
+    reach: int  # see `probabilities`
 
     @classmethod
     def of(cls, noise: Noise, draws: int) -> "Law":
@@ -180,13 +170,9 @@ class Law:
 
 @dataclass(frozen=True)
 class Biased(Randomness):
-    """A planted bug: noise that is 1 instead of 0 a little too often.
+    """A planted bug: noise that is 1 instead of 0 a little too often."""
 
-    Attributes:
-        bias: how much of the probability is moved.
-    """
-
-    bias: float
+    bias: float  # how much of the probability is moved
     name = "biased"
     kinds = OperatingSystem.kinds
 
@@ -210,18 +196,6 @@ def chi_square(observed: NDArray[np.int64], expected: Floats) -> float:
     return float(chi2.sf(((observed - expected) ** 2 / expected).sum(), len(expected) - 1))
 
 
-def selection_probabilities(choice: Choice, scores: Sequence[int] | Integers) -> Floats:
-    """How likely each candidate is picked, from the definition."""
-    behind = np.asarray(scores).max() - np.asarray(scores)
-    coins: Floats = np.exp(-behind / float(choice.scale))
-    if isinstance(choice, NoisyMax):
-        softmax: Floats = coins / coins.sum()
-        return softmax
-    # Permute-and-flip is uniform among the accepted: P(i) = c_i·E[1/(1 + others)], with the number of others that are
-    # accepted distributed as a sum of coins.
-    return np.array([c * _mean_inverse(np.delete(coins, i)) for i, c in enumerate(coins)])
-
-
 def _exactness(source: Randomness, noises: Sequence[Noise], most: int) -> Finding:
     """One row: the worst p-value over the scales, and the largest bias that could be missed at one of them."""
     worst, missed, total = 1.0, 0.0, 0
@@ -230,12 +204,12 @@ def _exactness(source: Randomness, noises: Sequence[Noise], most: int) -> Findin
         law = Law.of(noise, draws)
         worst = min(worst, law.p_value(_tally(source, noise, draws, law)))
         missed, total = max(missed, law.bias_found(draws)), total + draws
-    return Finding(
-        f"sampler exactness: {noises[0].kind}, {source.name}, {len(noises)} scales, {total:,} draws",
-        f"smallest p {worst:.2g}; finds a bias of {missed:.1e} at any value",
-        f"≥ {LEAST_P:.0e}",
-        worst >= LEAST_P,
-    )
+    return _finding(f"{noises[0].kind}, {source.name}, {len(noises)} scales, {total:,} draws", worst, missed)
+
+
+def _finding(what: str, p: float, bias: float) -> Finding:
+    figure = f"smallest p {p:.2g}; finds a bias of {bias:.1e} at any value"
+    return Finding(f"sampler exactness: {what}", figure, f"≥ {LEAST_P:.0e}", p >= LEAST_P)
 
 
 def _tally(source: Randomness, noise: Noise, draws: int, law: Law) -> NDArray[np.int64]:
@@ -273,13 +247,6 @@ def _edges(expected: Floats, fewest: int) -> NDArray[np.int64]:
     """Where each value begins if those at either end that are expected less often than `fewest` are put together."""
     likely = np.flatnonzero(expected >= fewest)
     return np.concatenate([[0], np.arange(likely[0] + 1, likely[-1] + 1)])
-
-
-def _mean_inverse(coins: Floats) -> float:
-    law = np.ones(1)
-    for coin in coins:
-        law = np.convolve(law, [1 - coin, coin])
-    return float((law / np.arange(1, len(law) + 1)).sum())
 
 
 def _noise_of_a_worker(size: int) -> bytes:

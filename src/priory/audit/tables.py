@@ -4,6 +4,7 @@ import csv
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,10 +12,16 @@ from typing import ClassVar
 
 import numpy as np
 
+from priory.data.codec import encode
 from priory.data.schema import Schema
+from priory.data.sources.frames import cells_of
+from priory.data.sources.memory import MemorySource
 from priory.data.sources.opening import open_source
 from priory.data.sources.source import Source
+from priory.model.bases import PublicRows
 from priory.privacy.budget import Budget, Currency
+from priory.privacy.noise import Integers
+from priory.queries.domain import Domain
 from priory.queries.sensitivity import Relation
 
 Cell = str | None
@@ -49,27 +56,20 @@ HEADER = ("who", "colour", "age", "smoker")
 USUAL: Row = ("red", "40", "true")
 UNLIKE: Row = ("blue", None, "false")
 KEY = bytes(32)
+SEED = 20
+PUBLIC_KINDS = ("larger", "smaller", "identical", "disjoint")
 
 
 @dataclass(frozen=True)
 class NeighbouringTables:
-    """Two tables that differ in one person, or strangers that differ in any way.
+    """Two tables that differ in one person, or strangers that differ in any way."""
 
-    Attributes:
-        name: what the difference is.
-        one: rows of the first table.
-        other: rows of the second.
-        budget: what is promised about them.
-        in_memory: whether they are brought as columns in memory rather than as CSV files.
-        are_strangers: whether they need not be neighbours; then only what is asked must be the same.
-    """
-
-    name: str
-    one: tuple[Row, ...]
-    other: tuple[Row, ...]
-    budget: Budget
-    in_memory: bool = False
-    are_strangers: bool = False
+    name: str  # what the difference is
+    one: tuple[Row, ...]  # rows of the first table
+    other: tuple[Row, ...]  # rows of the second
+    budget: Budget  # what is promised about them
+    in_memory: bool = False  # whether they are brought as columns in memory rather than as CSV files
+    are_strangers: bool = False  # whether they need not be neighbours; then only what is asked must be the same
 
     bases: ClassVar[tuple[str, ...]] = ("random", "empty", "one row", "constant", "duplicates", "lone")
 
@@ -77,6 +77,11 @@ class NeighbouringTables:
     def unit(self) -> str | None:
         """The person column, where persons are protected."""
         return "who" if self.budget.max_rows > 1 else None
+
+    @property
+    def has_public_total(self) -> bool:
+        """Whether the number of rows is public."""
+        return self.budget.relation is Relation.REPLACE_ONE and self.budget.max_rows == 1
 
     @lru_cache(maxsize=1024)  # noqa: B019 - the tables are tiny, and every mechanism is replayed on the same ones
     def sources(self) -> tuple[Source, Source]:
@@ -143,19 +148,33 @@ def columns(rows: Sequence[Row]) -> dict[str, list[Cell]]:
     return {name: [row[i] for row in rows] for i, name in enumerate(HEADER)}
 
 
+def coded(domain: Domain, rows: Sequence[Sequence[int]] | Integers) -> MemorySource:
+    """A source of coded rows."""
+    codes = np.asarray(rows, dtype=np.int64).reshape(-1, len(domain))
+    return MemorySource(domain, tuple(codes.T), len(codes))
+
+
+def public_rows(kind: str, pair: NeighbouringTables) -> PublicRows:
+    """Public rows that are many, few, the private ones themselves (if any), or none of the private ones."""
+    shape = SCHEMA.domain.shape
+    if kind == "disjoint":
+        codes = np.array([[size - 1 for size in shape]], dtype=np.int64)
+    elif kind == "identical" and pair.one:
+        cells = cells_of(columns(pair.one), [column.name for column in SCHEMA.modelled])
+        codes = np.stack(list(encode(SCHEMA, cells).values()), axis=1, dtype=np.int64)
+    else:
+        rng = np.random.default_rng(SEED)
+        codes = np.stack([rng.integers(0, size, 500 if kind == "larger" else 2) for size in shape], axis=1)
+    return PublicRows(codes, SCHEMA.domain)
+
+
 def _settings(count: int, rng: Rng, amounts: Sequence[str] = ("1/10", "1", "3")) -> Iterator[tuple[str, Budget]]:
     """Kinds of table and budgets: all combinations in a random order, again and again."""
     every = list(itertools.product(NeighbouringTables.bases, Relation, (1, 3), Currency))
     order = [every[i] for i in rng.permutation(len(every))]
     for i, (base, relation, max_rows, currency) in enumerate(itertools.islice(itertools.cycle(order), count)):
         amount = amounts[(i + i // len(every)) % len(amounts)]
-        yield base, budget_of(currency, amount, relation, max_rows)
-
-
-def budget_of(currency: Currency, amount: str, relation: Relation, max_rows: int) -> Budget:
-    """A budget of so much of a currency."""
-    made = {Currency.PURE: Budget.pure, Currency.ZCDP: Budget.zcdp, Currency.GAUSSIAN: Budget.gaussian}[currency]
-    return made(amount, relation=relation, max_rows=max_rows)
+        yield base, Budget(currency, Fraction(amount), relation, max_rows)
 
 
 def _pair(base: str, rows: list[Row], budget: Budget, rng: Rng, number: int) -> NeighbouringTables:

@@ -7,9 +7,9 @@ import typer
 
 from priory.cli.output import AsJson, say, write, write_json
 from priory.cli.privacy import check_output
+from priory.privacy.encoding import encode_statement
 from priory.release import Release
 from priory.release import combine as combined
-from priory.release.encoding import encode_statement
 
 
 def combine(

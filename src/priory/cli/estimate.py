@@ -12,13 +12,13 @@ from priory.app.recovery import recover
 from priory.cli.output import AsJson, say, stdout, write, write_json
 from priory.cli.privacy import Delta, Epsilon, RelationName, Rho, check_output
 from priory.data.schema import Schema
-from priory.domain import Clique
 from priory.errors import OptionError
 from priory.privacy.budget import Budget
+from priory.privacy.record_file import is_record_file
+from priory.queries.domain import Clique
 from priory.queries.sensitivity import Relation
 from priory.release import Release
 from priory.release.measured import declared_release, read_measurements, schema_of_measurements
-from priory.release.records import is_record_file
 
 
 def estimate(

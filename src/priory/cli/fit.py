@@ -16,7 +16,7 @@ from priory.cli.output import AsJson, Stopped, say, write, write_json
 from priory.cli.privacy import Delta, Epsilon, Rho, Unit
 from priory.cli.progress import shown
 from priory.errors import NOTHING_SPENT, PrioryError, SizeError, Spent
-from priory.release.encoding import encode_statement
+from priory.privacy.encoding import encode_statement
 
 
 def complete_mechanism(incomplete: str) -> list[tuple[str, str]]:

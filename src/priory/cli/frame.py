@@ -4,7 +4,9 @@ import json
 import os
 import sys
 import traceback
+from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from typing import Annotated, NoReturn
 
 import typer
@@ -58,21 +60,22 @@ def options(
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run the command line and end the process with its exit code."""
     arguments = sys.argv[1:] if arguments is None else arguments
+    complain = partial(_complain, as_json="--json" in arguments)
     try:
         ended = app(args=arguments, prog_name="priory", standalone_mode=False)
         sys.stdout.flush()
     except (PrioryError, Stopped) as error:
         kind = error.kind if isinstance(error, Stopped) else type(error).__name__
-        _complain(str(error), kind, as_json="--json" in arguments, spent=error.spent)
+        complain(str(error), kind, spent=error.spent)
         sys.exit(error.exit_code)
     except typer.TyperException as error:
         # Without arguments Typer shows the help, and has nothing more to say.
         if str(error):
             nothing = NOTHING_SPENT if arguments[:1] == ["fit"] else None
-            _complain(_usage(error), "UsageError", as_json="--json" in arguments, spent=nothing)
+            complain(_usage(error), "UsageError", spent=nothing)
         sys.exit(2)
     except (KeyboardInterrupt, typer.Abort):
-        _complain("interrupted", "Interrupted", as_json="--json" in arguments)
+        complain("interrupted", "Interrupted")
         sys.exit(INTERRUPTED)
     except (BrokenPipeError, SystemExit) as error:
         # Typer ends with 1 where the reader of our output went away, as `head` does: nothing is wrong.
@@ -81,23 +84,23 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         _silence()
         sys.exit(0)
     except Exception as error:
-        if not _is_explained(error, as_json="--json" in arguments):
+        if not _is_explained(error, complain):
             raise
         sys.exit(1)
     if ended == INTERRUPTED:
         # Typer catches most of these itself, and returns their code in silence.
-        _complain("interrupted", "Interrupted", as_json="--json" in arguments)
+        complain("interrupted", "Interrupted")
     sys.exit(ended if isinstance(ended, int) else 0)
 
 
-def _is_explained(error: Exception, *, as_json: bool) -> bool:
+def _is_explained(error: Exception, complain: Callable[..., None]) -> bool:
     """Say what there is to say of output that went nowhere, or of a bug in a fit, which has a price."""
     spent = getattr(error, "spent", None)
     if spent is not None:
         traceback.print_exception(error)
-        _complain("this is a bug of ours", type(error).__name__, as_json=as_json, spent=spent)
+        complain("this is a bug of ours", type(error).__name__, spent=spent)
     elif isinstance(error, OSError):
-        _complain(f"the output could not be written: {error.strerror}", "OSError", as_json=as_json)
+        complain(f"the output could not be written: {error.strerror}", "OSError")
         _silence()
     return spent is not None or isinstance(error, OSError)
 

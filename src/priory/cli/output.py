@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 from rich.table import Table as RichTable
 
-from priory.data.visible import visible, visible_lines
+from priory.data.visible import visible
 from priory.errors import Spent
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for programs.")]
@@ -45,7 +45,7 @@ class _Terminal:
     """A terminal that obeys nothing in what is written to it."""
 
     def write(self, text: str) -> int:
-        return sys.stdout.write(visible_lines(text))
+        return sys.stdout.write(visible(text, keeps_lines=True))
 
     def writelines(self, lines: Iterable[str]) -> None:
         for line in lines:
@@ -59,7 +59,9 @@ def stdout() -> IO[str]:
 
 def say(text: str) -> None:
     """Tell the person something; never data."""
-    Console(stderr=True, highlight=False, soft_wrap=True).print(visible_lines(text), markup=False, emoji=False)
+    Console(stderr=True, highlight=False, soft_wrap=True).print(
+        visible(text, keeps_lines=True), markup=False, emoji=False
+    )
 
 
 def show(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
@@ -75,7 +77,7 @@ def show(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
 
 def write(text: str) -> None:
     """Print a result for people."""
-    sys.stdout.write(_ended(visible_lines(text)))
+    sys.stdout.write(_ended(visible(text, keeps_lines=True)))
 
 
 def write_data(text: str) -> None:

@@ -8,8 +8,8 @@ import yaml
 
 from priory.cli.output import AsJson, say, write, write_json
 from priory.errors import OptionError
+from priory.privacy.encoding import encode_statement
 from priory.release import load
-from priory.release.encoding import encode_statement
 from priory.release.registry import registry_entry
 
 

@@ -67,13 +67,9 @@ class Probe(ABC):
 
 @dataclass(frozen=True)
 class Spellings(Probe):
-    """What a text can be read as: missing, a word for true or false, a number, a date, or just a text.
+    """What a text can be read as: missing, a word for true or false, a number, a date, or just a text."""
 
-    Attributes:
-        format: how texts spell numbers.
-    """
-
-    format: NumberFormat = PLAIN
+    format: NumberFormat = PLAIN  # how texts spell numbers
 
     @cached_property
     def cells(self) -> tuple[tuple[str, str, int], ...]:
@@ -100,15 +96,10 @@ class Spellings(Probe):
 
 @dataclass(frozen=True)
 class Numbers(Probe):
-    """Intervals of numbers: below the first edge, between edges, from the last one on; then one cell for the rest.
+    """Intervals of numbers: below the first edge, between edges, from the last one on; then one cell for the rest."""
 
-    Attributes:
-        edges: where the intervals begin, rising.
-        format: how texts spell numbers.
-    """
-
-    edges: tuple[float, ...]
-    format: NumberFormat = PLAIN
+    edges: tuple[float, ...]  # where the intervals begin, rising
+    format: NumberFormat = PLAIN  # how texts spell numbers
 
     @property
     def size(self) -> int:
@@ -121,15 +112,10 @@ class Numbers(Probe):
 
 @dataclass(frozen=True)
 class Days(Probe):
-    """The same for dates, as days since 1970.
+    """The same for dates, as days since 1970."""
 
-    Attributes:
-        edges: the days on which the intervals begin, rising.
-        kind: how dates are spelled, one of `DATE_FORMATS`.
-    """
-
-    edges: tuple[int, ...]
-    kind: str
+    edges: tuple[int, ...]  # the days on which the intervals begin, rising
+    kind: str  # how dates are spelled, one of `DATE_FORMATS`
 
     @property
     def size(self) -> int:

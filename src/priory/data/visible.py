@@ -1,20 +1,18 @@
 """Visible: texts from a file as they may be shown, for a terminal obeys some characters instead of showing them."""
 
 
-def visible(text: str) -> str:
+def visible(text: str, *, keeps_lines: bool = False) -> str:
     r"""The text with every character that cannot be seen, or turns others around, replaced by its escape.
 
     These are the ones that Python's `repr` escapes: control characters, line ends, marks of direction, spaces other
-    than the usual one, and what is no Unicode.
+    than the usual one, and what is no Unicode. Line ends stay where `keeps_lines` says so.
 
     >>> print(visible("a\x1b]0;title\x07b\u202ec"))
     a\x1b]0;title\x07b\u202ec
     """
     if text.isprintable():
         return text
-    return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
-
-
-def visible_lines(text: str) -> str:
-    """The same for a text of several lines, which it keeps."""
-    return text if text.isprintable() else "\n".join(visible(line) for line in text.split("\n"))
+    return "".join(
+        letter if letter.isprintable() or (keeps_lines and letter == "\n") else letter.encode("unicode_escape").decode()
+        for letter in text
+    )

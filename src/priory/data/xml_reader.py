@@ -9,19 +9,12 @@ from priory.errors import DataError
 
 @dataclass
 class Node:
-    """An element of an XML file.
+    """An element of an XML file."""
 
-    Attributes:
-        tag: its name, without a namespace.
-        attributes: by name.
-        children: the elements in it.
-        text: what is written in it, outside of those.
-    """
-
-    tag: str
-    attributes: Mapping[str, str]
-    children: list["Node"] = field(default_factory=list)
-    text: str = ""
+    tag: str  # its name, without a namespace
+    attributes: Mapping[str, str]  # by name
+    children: list["Node"] = field(default_factory=list)  # the elements in it
+    text: str = ""  # what is written in it, outside of those
 
     def children_of(self, tag: str) -> list["Node"]:
         """The elements of a name right below."""

@@ -5,7 +5,7 @@ The default path, in the order in which `priory.estimate` goes through it:
 | file | what it holds |
 |---|---|
 | `estimator` | the verb `estimate`: checks, the choice of solver and stop, diagnostics |
-| `evidence`, `units` | measurements as one vector of answers y with the linear map Q that predicts them |
+| `evidence`, `measured` | measurements as one vector of answers y with the linear map Q that predicts them |
 | `total` | the number of records that the answers say there are |
 | `loss` | how badly marginals explain the answers |
 | `setting`, `problem` | what one estimate is made from; the contract of a solver and the loop that drives it |

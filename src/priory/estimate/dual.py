@@ -15,7 +15,7 @@ import numpy as np
 
 from priory.estimate.lbfgs import minimised
 from priory.estimate.problem import BASE, GOING, MET, Problem, Solver, Start, State, Status, Traits
-from priory.factor import Array
+from priory.queries.factor import Array
 
 # The first steps from a warm start, down to this part of the first temperature, are too hot to say anything.
 _WARMING = 0.01
@@ -33,40 +33,26 @@ _BURST = 40
 
 @dataclass(frozen=True, eq=False)
 class Cooling:
-    """What `Dual` carries between steps.
+    """What `Dual` carries between steps."""
 
-    Attributes:
-        calls: how many calls of the oracle the last step took.
-        coldest: λ does not go below this.
-        move: by how much the last step changed α; the next one is searched for as far on.
-    """
-
-    calls: int = 0
-    coldest: float = 0.0
-    move: Array | None = None
+    calls: int = 0  # how many calls of the oracle the last step took
+    coldest: float = 0.0  # λ does not go below this
+    move: Array | None = None  # by how much the last step changed α; the next one is searched for as far on
 
 
 @dataclass(frozen=True, kw_only=True)
 class Dual(Solver):
-    """Bregman iterations in the multipliers, each solved by preconditioned L-BFGS through the oracle.
-
-    Attributes:
-        cooling: by how much each step divides the temperature.
-        accuracy: how exactly a step is solved: the squared norm of its gradient, in standard deviations of the noise,
-            relative to the degrees of freedom that the fit takes up.
-        iterations: how many steps it may take.
-        inner: how many iterations of L-BFGS a step may take; one that needs more goes on at the same temperature.
-        tolerance: the relative fall of the loss still to come below which it has converged.
-        is_exact: whether a step that raises the loss, because it was too cold to be solved, is taken back.
-    """
+    """Bregman iterations in the multipliers, each solved by preconditioned L-BFGS through the oracle."""
 
     traits = Traits(losses=frozenset({"l2", "l1"}), has_multipliers=True)
-    cooling: float = 10**0.125
+    cooling: float = 10**0.125  # by how much each step divides the temperature
+    # How exactly a step is solved: the squared norm of its gradient, in standard deviations of the noise, relative to
+    # the degrees of freedom that the fit takes up.
     accuracy: float = 0.05
-    iterations: int = 240
-    inner: int = 100
-    tolerance: float = 4e-5
-    is_exact: bool = False
+    iterations: int = 240  # how many steps it may take
+    inner: int = 100  # iterations of L-BFGS a step may take; one that needs more goes on without cooling
+    tolerance: float = 4e-5  # the relative fall of the loss still to come below which it has converged
+    is_exact: bool = False  # whether a step that raises the loss, because it was too cold to be solved, is taken back
 
     @classmethod
     def exact(cls, accuracy: float = 1e-6) -> "Dual":
@@ -160,15 +146,9 @@ def _fall_to_come(falls: tuple[float, ...]) -> float:
 def solved(
     problem: Problem, center: Array, *, near: Array, temperature: float, settings: Dual, start: Array | None = None
 ) -> tuple[Array, Array, int]:
-    """The multipliers at one temperature, their marginals as counts, and how many calls that took.
+    """The multipliers at temperature λ and centre α₀, their marginals as counts, and how many calls that took.
 
-    Args:
-        problem: the evidence and the oracle.
-        center: α₀.
-        near: marginals close to the solution's, for the preconditioner.
-        temperature: λ.
-        settings: how exactly, and how long.
-        start: where to begin, if not at the centre.
+    `near` are marginals close to the solution's, for the preconditioner; `start`, if not the centre, is where to begin.
     """
     alpha, marginals, calls = center if start is None else start, near, 0
     for first in range(0, settings.inner, _BURST):
@@ -191,31 +171,18 @@ def solved(
 
 @dataclass(frozen=True, eq=False)
 class _Unit:
-    """The objective of one step in unknowns x = scale·α, in which its second derivatives are about 1.
+    """The objective of one step in unknowns x = scale·α, in which its second derivatives are about 1."""
 
-    Attributes:
-        problem: the evidence and the oracle.
-        scale: the square root of the diagonal of the Hessian, N·Var + λσ² for each answer.
-        inverse: 1/scale.
-        gain: N/scale.
-        ridge: λσ²/scale², and 0 for L1.
-        target: what the gradient is 0 against: y/scale + ridge·scale·α₀.
-        limit: the box that x stays in, or None.
-        weights: scale/σ, which turns the gradient in x to standard deviations of the noise.
-        degrees_of_freedom: what the error of a step is compared with.
-        last: the last x asked for, and its marginals as shares.
-    """
-
-    problem: Problem
-    scale: Array
-    inverse: Array
-    gain: Array
-    ridge: Array
-    target: Array
-    limit: Array | None
-    weights: Array
-    degrees_of_freedom: float
-    last: list[Array]
+    problem: Problem  # the evidence and the oracle
+    scale: Array  # the square root of the diagonal of the Hessian, N·Var + λσ² for each answer
+    inverse: Array  # 1/scale
+    gain: Array  # N/scale
+    ridge: Array  # λσ²/scale², and 0 for L1
+    target: Array  # what the gradient is 0 against: y/scale + ridge·scale·α₀
+    limit: Array | None  # the box that x stays in, or None
+    weights: Array  # scale/σ, which turns the gradient in x to standard deviations of the noise
+    degrees_of_freedom: float  # what the error of a step is compared with
+    last: list[Array]  # the last x asked for, and its marginals as shares
 
     @classmethod
     def of(cls, problem: Problem, center: Array, near: Array, temperature: float) -> "_Unit":

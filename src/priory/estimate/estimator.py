@@ -6,7 +6,6 @@ from typing import Literal
 
 import numpy as np
 
-from priory.domain import Domain
 from priory.errors import DomainError, OptionError
 from priory.estimate.dual import Dual
 from priory.estimate.evidence import Evidence
@@ -20,6 +19,7 @@ from priory.model.bases import Base, Uniform
 from priory.model.diagnostics import Diagnostics
 from priory.model.model import Model
 from priory.privacy.measurement import Measurement
+from priory.queries.domain import Domain
 
 # Discrete noise of at least so many lattice units is as good as continuous.
 _FINE = 2.0

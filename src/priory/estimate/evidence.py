@@ -8,12 +8,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from priory.domain import Clique, Domain
 from priory.errors import DomainError, OptionError
-from priory.estimate.units import in_counts
-from priory.factor import Array
+from priory.estimate.measured import in_counts
 from priory.model.engine.layout import Layout
 from priory.privacy.measurement import Measurement
+from priory.queries.domain import Clique, Domain
+from priory.queries.factor import Array
 from priory.queries.parts import Matrix
 from priory.queries.query import Query
 
@@ -23,34 +23,17 @@ class Evidence:
     """Answers y to queries Q on the marginals μ of a layout, with the standard deviation of each answer's noise.
 
     No entry of Q is above 1: rows of other sizes are divided by their largest entry, with their answers and noise.
-
-    Attributes:
-        layout: the cliques that are read and where their marginals lie.
-        queries: what was asked, in order.
-        values: y, one query after the other.
-        stddevs: the standard deviation of the noise on each answer.
-        kinds: the family of each query's noise, "gaussian" where it is not known.
     """
 
-    layout: Layout
-    queries: tuple[Query, ...]
-    values: Array
-    stddevs: Array
-    kinds: tuple[str, ...]
+    layout: Layout  # the cliques that are read and where their marginals lie
+    queries: tuple[Query, ...]  # what was asked, in order
+    values: Array  # y, one query after the other
+    stddevs: Array  # the standard deviation of the noise on each answer
+    kinds: tuple[str, ...]  # the family of each query's noise, "gaussian" where it is not known
 
     @classmethod
     def of(cls, domain: Domain, measurements: Iterable[Measurement], extra: Sequence[Clique] = ()) -> "Evidence":
-        """Lay out measurements, checking that they fit the domain and that their noise is positive.
-
-        Args:
-            domain: the attributes.
-            measurements: the measurements.
-            extra: further cliques to hold in the layout.
-
-        Raises:
-            DomainError: a query reads attributes or sizes the domain does not have, or answers are not finite or few.
-            OptionError: a standard deviation is not a positive number.
-        """
+        """Lay out measurements, and `extra` cliques, checking that they fit the domain and that noise is positive."""
         measurements = tuple(measurements)
         for number, measurement in enumerate(measurements):
             _check(domain, measurement, number)
@@ -58,7 +41,7 @@ class Evidence:
         queries = tuple(measurement.query for measurement in measurements)
         cliques = dict.fromkeys([*(query.clique for query in queries), *extra])
         return cls(
-            Layout.of(domain, cliques),
+            Layout(domain, tuple(map(domain.checked, cliques))),
             queries,
             joined([np.asarray(m.values, dtype=np.float64) for m in measurements]),
             joined([np.broadcast_to(np.asarray(m.stddev, dtype=np.float64), m.query.shape) for m in measurements]),
@@ -160,24 +143,18 @@ class Evidence:
 
 @dataclass(frozen=True, eq=False)
 class Implied:
-    """The one-way marginals that measured marginals imply, each the best average of what they say.
+    """The one-way marginals that measured marginals imply, each the best average of what they say."""
 
-    Attributes:
-        evidence: those marginals, with the noise that is left in them.
-        shares: for each of them, the measured queries it is averaged from, with the axis that remains and the weight.
-        spans: where each measured query's answers lie.
-        shapes: the shape of each measured query's answers.
-    """
-
-    evidence: Evidence
-    shares: tuple[tuple[tuple[int, int, float], ...], ...]
-    spans: tuple[slice, ...]
-    shapes: tuple[tuple[int, ...], ...]
+    evidence: Evidence  # those marginals, with the noise that is left in them
+    shares: tuple[tuple[tuple[int, int, float], ...], ...]  # each: measured queries, remaining axis, weight
+    spans: tuple[slice, ...]  # where each measured query's answers lie
+    shapes: tuple[tuple[int, ...], ...]  # the shape of each measured query's answers
 
     @classmethod
     def of(cls, evidence: Evidence) -> "Implied | None":
         """What `evidence` implies, or None where it measures all of these marginals itself."""
-        measured = {query.clique for query in evidence.queries if query.is_marginal}
+        # In the order of the queries, on which the perturbation of each answer depends: a set's differs between runs.
+        measured = dict.fromkeys(query.clique for query in evidence.queries if query.is_marginal)
         names = dict.fromkeys(name for clique in measured for name in clique)
         if all((name,) in measured for name in names):
             return None

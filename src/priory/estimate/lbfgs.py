@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from priory.factor import Array
+from priory.queries.factor import Array
 
 # On the problems met here, two pairs need as many calls as forty: what is slow is not in so few directions.
 _MEMORY = 3
@@ -23,17 +23,11 @@ Objective = Callable[[Array], tuple[float, Array]]
 
 @dataclass(frozen=True, eq=False)
 class Minimum:
-    """Where the search ended.
+    """Where the search ended."""
 
-    Attributes:
-        x: the point.
-        steepness: the squared norm of the gradient there, without what pushes against the box.
-        calls: how often the objective was called.
-    """
-
-    x: Array
-    steepness: float
-    calls: int
+    x: Array  # the point
+    steepness: float  # the squared norm of the gradient there, without what pushes against the box
+    calls: int  # how often the objective was called
 
 
 def minimised(
@@ -47,13 +41,8 @@ def minimised(
 ) -> Minimum:
     """Minimise a smooth convex function over |x| ≤ limit, until its squared gradient is at most `goal`.
 
-    Args:
-        objective: x to (value, gradient); the gradient is a new array, and x belongs to the search.
-        start: where to begin.
-        goal: the squared norm of the gradient that is small enough.
-        iterations: how many steps may be taken.
-        limit: the half-width of the box for each unknown; no box where it is None.
-        weights: what each entry of the gradient is multiplied by in that norm; 1 by default.
+    The objective gives value and gradient, which is a new array; x belongs to the search. `limit` is the half-width of
+    the box for each unknown, without a box where it is None. `weights` multiply the gradient's entries in its norm.
     """
     x = start.copy() if limit is None else np.clip(start, -limit, limit)
     here = _Point(x, *objective(x))

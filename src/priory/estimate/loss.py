@@ -8,11 +8,11 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
-from priory.domain import Clique, Domain
 from priory.errors import DomainError, OptionError
 from priory.estimate.evidence import Evidence
-from priory.factor import Array, Factor
 from priory.model.engine.layout import Layout, Values
+from priory.queries.domain import Clique, Domain
+from priory.queries.factor import Array, Factor
 from priory.queries.parts import Identity, Part
 from priory.queries.query import Query
 
@@ -44,13 +44,9 @@ class Loss(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class _OfEvidence(ABC):
-    """A loss of (Qμ − y)/σ.
+    """A loss of (Qμ − y)/σ."""
 
-    Attributes:
-        evidence: Q, y and σ.
-    """
-
-    evidence: Evidence
+    evidence: Evidence  # Q, y and σ
 
     @property
     def layout(self) -> Layout:
@@ -93,19 +89,12 @@ class L1(_OfEvidence):
 
 @dataclass(frozen=True, eq=False)
 class CustomLoss:
-    """Any convex loss, given as a function of the marginals [Private-PGM, McKenna et al. 2019, Appendix C].
+    """Any convex loss, given as a function of the marginals [Private-PGM, McKenna et al. 2019, Appendix C]."""
 
-    Attributes:
-        layout: the cliques whose marginals it reads.
-        function: marginals, as counts, to (value, gradient on each clique).
-        is_smooth: whether it has a gradient everywhere.
-        lipschitz: how fast its gradient changes, which the accelerated solver needs; ∞ where it is not known.
-    """
-
-    layout: Layout
-    function: Callable[[Mapping[Clique, Factor]], tuple[float, Gradients]]
-    is_smooth: bool = True
-    lipschitz: float = np.inf
+    layout: Layout  # the cliques whose marginals it reads
+    function: Callable[[Mapping[Clique, Factor]], tuple[float, Gradients]]  # counts to (value, gradients)
+    is_smooth: bool = True  # whether it has a gradient everywhere
+    lipschitz: float = np.inf  # how fast its gradient changes, which acceleration needs; ∞ where not known
     evidence: ClassVar[None] = None
 
     @classmethod

@@ -11,8 +11,8 @@ from priory.estimate.problem import Problem, Start, State, Status, states
 from priory.estimate.risk import SPLIT, CoupledFits, CoupledState
 from priory.estimate.setting import Fit, Setting
 from priory.estimate.total import TotalEstimate
-from priory.factor import Array
 from priory.model.diagnostics import PathPoint, ScheduledLevel
+from priory.queries.factor import Array
 
 # Evidence of one level is alike in strength, cells times noise, within this factor. With 3 or 30 the error on Adult and
 # Titanic is ½ and 2 % larger (docs/studies/estimation.md).
@@ -159,19 +159,12 @@ def fitted_fully(setting: Setting) -> Fit:
 
 @dataclass(frozen=True, eq=False)
 class _Descent:
-    """The path through one level.
+    """The path through one level."""
 
-    Attributes:
-        chosen: where it ends.
-        share: how much of the last step was taken to get there.
-        points: the points passed, the chosen one marked.
-        status: why it ended.
-    """
-
-    chosen: CoupledState
-    share: float
-    points: list[PathPoint]
-    status: Status
+    chosen: CoupledState  # where it ends
+    share: float  # how much of the last step was taken to get there
+    points: list[PathPoint]  # the points passed, the chosen one marked
+    status: Status  # why it ended
 
 
 def _descent(coupling: CoupledFits, start: CoupledState, caution: float) -> _Descent:

@@ -24,11 +24,11 @@ from priory.estimate.problem import Problem, Start, State
 from priory.estimate.risk import SPLIT, CoupledFits, CoupledState, gain_deviation
 from priory.estimate.setting import Setting, signs_of
 from priory.estimate.total import TotalEstimate
-from priory.factor import Array
 from priory.model.bases import Base, PublicRows
 from priory.model.diagnostics import Diagnostics, ScheduledLevel
 from priory.model.model import Model
 from priory.privacy.measurement import Measurement
+from priory.queries.factor import Array
 
 # The prior sample size is divided by this, and by its square where the fit is far from the answers.
 STEP = 10**0.5
@@ -46,14 +46,7 @@ STOP = "posterior"
 
 
 def posterior(measurements: Iterable[Measurement], base: Base, total: float, records: float) -> Model:
-    """The most likely model of `total` records, where the base is a sample of `records`.
-
-    Args:
-        measurements: what was measured, with its noise.
-        base: the sample.
-        total: how many records there are.
-        records: the prior sample size, at most; it is lowered where the measurements say so.
-    """
+    """The most likely model of `total` records; the base is a sample of `records`, or of fewer where answers say so."""
     setting = _setting(measurements, base, total)
     evidence = setting.evidence
     if not evidence.size:
@@ -84,17 +77,11 @@ def _diagnostics(chosen: CoupledState, evidence: Evidence) -> Diagnostics:
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Rows that are a sample, what was measured, and how many records there are.
+    """Rows that are a sample, what was measured, and how many records there are."""
 
-    Attributes:
-        base: the sample.
-        measurements: what was measured of the records.
-        total: how many there are.
-    """
-
-    base: PublicRows
-    measurements: Sequence[Measurement]
-    total: float
+    base: PublicRows  # the sample
+    measurements: Sequence[Measurement]  # what was measured of the records
+    total: float  # how many there are
 
     def model(self, records: float) -> Model:
         """The most likely model at this prior sample size; the base itself where it is infinite."""
@@ -199,10 +186,13 @@ def _coupling(setting: Setting, perturbed: Array) -> CoupledFits:
 
 
 def _fitted(coupling: CoupledFits, base: CoupledState, near: CoupledState, temperature: float) -> CoupledState:
-    """Both fits from the base at one temperature, searched for from nearby ones."""
+    """The fit from the base at one temperature, searched for from a nearby one, and the perturbed fit beside it.
+
+    The perturbed one is not solved for by itself: what either search leaves undone, which rounding decides, would be
+    mistaken for degrees of freedom.
+    """
     fit = _solved(coupling.problem, base.fit, near.fit, near.fit.alpha, temperature)
-    start = near.perturbed.alpha + fit.alpha - near.fit.alpha
-    return coupling.coupled(fit, _solved(coupling.perturbed, base.perturbed, fit, start, temperature))
+    return coupling.followed(base, fit, near)
 
 
 def _solved(problem: Problem, base: State, near: State, start: Array, temperature: float) -> State:

@@ -10,21 +10,16 @@ import numpy as np
 from priory.errors import OptionError
 from priory.estimate.evidence import Evidence
 from priory.estimate.loss import Loss
-from priory.factor import Array
 from priory.model.tilted import Oracle
+from priory.queries.factor import Array
 
 
 @dataclass(frozen=True)
 class Status:
-    """Whether to take another step, and if not, why.
-
-    Attributes:
-        kind: going, converged, or gave up.
-        reason: a sentence for people.
-    """
+    """Whether to take another step, and if not, why."""
 
     kind: Literal["going", "converged", "gave up"]
-    reason: str
+    reason: str  # a sentence for people
 
     @property
     def is_going(self) -> bool:
@@ -39,17 +34,11 @@ GOING = Status("going", "The loss still falls.")
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Find potentials whose marginals have the least loss.
+    """Find potentials whose marginals have the least loss."""
 
-    Attributes:
-        oracle: potentials to log Z and marginals, in the layout of the loss.
-        loss: what is minimised; it reads counts.
-        total: how many records the marginals stand for.
-    """
-
-    oracle: Oracle
-    loss: Loss
-    total: float
+    oracle: Oracle  # potentials to log Z and marginals, in the layout of the loss
+    loss: Loss  # what is minimised; it reads counts
+    total: float  # how many records the marginals stand for
 
     def marginals(self, theta: Array) -> Array:
         """The marginals at potentials `theta`, as counts."""
@@ -73,17 +62,11 @@ class Problem:
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """Where an earlier estimate ended. A solver takes from it what it can use.
+    """Where an earlier estimate ended. A solver takes from it what it can use."""
 
-    Attributes:
-        theta: potentials in the layout of the problem's loss; None for those of the base.
-        multipliers: one for each answer; None for zeros.
-        pace: `State.pace` of the same solver then; 0 where there is none.
-    """
-
-    theta: Array | None = None
-    multipliers: Array | None = None
-    pace: float = 0.0
+    theta: Array | None = None  # potentials in the layout of the problem's loss; None for those of the base
+    multipliers: Array | None = None  # one for each answer; None for zeros
+    pace: float = 0.0  # `State.pace` of the same solver then; 0 where there is none
 
 
 BASE = Start()
@@ -91,31 +74,18 @@ BASE = Start()
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """Where a solver stands.
+    """Where a solver stands."""
 
-    Attributes:
-        theta: the potentials.
-        marginals: what they give, as counts.
-        value: the loss there.
-        iteration: how many steps were taken.
-        calls: how many times the oracle was called.
-        falls: by how much, relative to its size, the loss fell in the latest steps.
-        carry: whatever else the solver carries between steps; nobody else reads it.
-        multipliers: α with θ = Qᵀα, of solvers whose traits say that they have them.
-        temperature: λ of the last step of such solvers; NaN for others.
-        pace: how long the last step was, in a measure of the solver's own, for a later estimate to begin with.
-    """
-
-    theta: Array
-    marginals: Array
-    value: float
-    iteration: int = 0
-    calls: int = 1
-    falls: tuple[float, ...] = ()
-    carry: Any = None
-    multipliers: Array | None = None
-    temperature: float = math.nan
-    pace: float = 0.0
+    theta: Array  # the potentials
+    marginals: Array  # what they give, as counts
+    value: float  # the loss there
+    iteration: int = 0  # how many steps were taken
+    calls: int = 1  # how many times the oracle was called
+    falls: tuple[float, ...] = ()  # by how much, relative to its size, the loss fell in the latest steps
+    carry: Any = None  # whatever else the solver carries between steps; nobody else reads it
+    multipliers: Array | None = None  # α with θ = Qᵀα, of solvers whose traits say that they have them
+    temperature: float = math.nan  # λ of the last step of such solvers; NaN for others
+    pace: float = 0.0  # the length of the last step, in a measure of the solver, for a later estimate
 
     @classmethod
     def at(cls, problem: Problem, theta: Array | None = None) -> "State":
@@ -148,20 +118,14 @@ class State:
 
 @dataclass(frozen=True)
 class Traits:
-    """What a solver can do. Callers and the contract tests ask this, never its class.
+    """What a solver can do. Callers and the contract tests ask this, never its class."""
 
-    Attributes:
-        losses: the losses that it can minimise.
-        reaches_least_loss: whether it ends at the least loss when it is run to the end.
-        has_multipliers: whether its states have multipliers and temperatures, so that evidence can enter level by
-            level, steps can be taken in part, and a perturbed fit follows from the fit itself.
-        accuracy: how close, relative to the least loss, it then comes.
-    """
-
-    losses: frozenset[Literal["l2", "l1", "custom"]] = frozenset({"l2"})
-    reaches_least_loss: bool = True
+    losses: frozenset[Literal["l2", "l1", "custom"]] = frozenset({"l2"})  # the losses that it can minimise
+    reaches_least_loss: bool = True  # whether it ends at the least loss when it is run to the end
+    # Whether its states have multipliers and temperatures, so that evidence can enter level by level, steps can be
+    # taken in part, and a perturbed fit follows from the fit itself.
     has_multipliers: bool = False
-    accuracy: float = 1e-4
+    accuracy: float = 1e-4  # how close, relative to the least loss, it then comes
 
 
 class Solver(Protocol):

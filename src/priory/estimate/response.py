@@ -21,10 +21,10 @@ from priory.estimate.problem import Problem
 from priory.estimate.setting import signs_of
 from priory.estimate.tangent import tangent
 from priory.estimate.total import TotalEstimate, total_of
-from priory.factor import Array
 from priory.model.model import Model
 from priory.model.tilted import Oracle, merged
 from priory.privacy.measurement import Measurement
+from priory.queries.factor import Array
 from priory.queries.query import Query
 
 # The degrees of freedom are met within this share.
@@ -42,23 +42,14 @@ _NONE = 0.5
 
 @dataclass(frozen=True, eq=False)
 class Response:
-    """A model that is ready to be moved.
-
-    Attributes:
-        model: the model.
-        evidence: its measurements, with the model's own answers in place of the noisy ones.
-        measured: the noisy ones.
-        total: how the total follows from the answers.
-        temperature: λ; ∞ where nothing moves the model.
-        marginals: the model's marginals on the measured cliques, in records.
-    """
+    """A model that is ready to be moved."""
 
     model: Model
-    evidence: Evidence
-    measured: Array
-    total: TotalEstimate
-    temperature: float
-    marginals: Array
+    evidence: Evidence  # its measurements, with the model's own answers in place of the noisy ones
+    measured: Array  # the noisy ones
+    total: TotalEstimate  # how the total follows from the answers
+    temperature: float  # λ; ∞ where nothing moves the model
+    marginals: Array  # the model's marginals on the measured cliques, in records
 
     @classmethod
     def of(cls, model: Model, measurements: Sequence[Measurement]) -> "Response":

@@ -23,7 +23,7 @@ from priory.estimate.dual import interpolated, placed
 from priory.estimate.problem import BASE, Problem, Solver, Start, State
 from priory.estimate.setting import Setting
 from priory.estimate.tangent import Tangent, marginals_along, tangent
-from priory.factor import Array
+from priory.queries.factor import Array
 
 # γ where two fits are compared: they differ by more than the solver's accuracy, and are nearly linear in it.
 SPLIT = 0.5
@@ -35,21 +35,13 @@ _MOST = 100
 
 @dataclass(frozen=True, eq=False)
 class CoupledState:
-    """A fit to y and the same solver's fit to y + γσz, after as many steps.
+    """A fit to y and the same solver's fit to y + γσz, after as many steps."""
 
-    Attributes:
-        fit: the state on y.
-        perturbed: the state on y + γσz.
-        fitted: the answers of the fit, in standard deviations.
-        error: the estimated sum of their squared errors, in units of the noise variance.
-        degrees_of_freedom: the estimated divergence, the degrees of freedom that the fit has used.
-    """
-
-    fit: State
-    perturbed: State
-    fitted: Array
-    error: float
-    degrees_of_freedom: float
+    fit: State  # the state on y
+    perturbed: State  # the state on y + γσz
+    fitted: Array  # the answers of the fit, in standard deviations
+    error: float  # the estimated sum of their squared errors, in units of the noise variance
+    degrees_of_freedom: float  # the estimated divergence, the degrees of freedom that the fit has used
 
     @property
     def calls(self) -> int:
@@ -93,21 +85,13 @@ def gain_deviation(pairs: list[tuple[CoupledState, CoupledState]]) -> float:
 
 @dataclass(frozen=True, eq=False)
 class CoupledFits:
-    """A solver on the problem with y and on the problem with y + γσz.
+    """A solver on the problem with y and on the problem with y + γσz."""
 
-    Attributes:
-        solver: the solver.
-        problem: the problem with y.
-        perturbed: the problem with y + γσz.
-        signs: z.
-        has_estimated_total: whether the total was estimated from y.
-    """
-
-    solver: Solver
-    problem: Problem
-    perturbed: Problem
-    signs: Array
-    has_estimated_total: bool
+    solver: Solver  # the solver
+    problem: Problem  # the problem with y
+    perturbed: Problem  # the problem with y + γσz
+    signs: Array  # z
+    has_estimated_total: bool  # whether the total was estimated from y
 
     @classmethod
     def of(
@@ -138,8 +122,13 @@ class CoupledFits:
         """Both solvers one step on."""
         after = self.solver.step(self.problem, state.fit)
         if self._has_tangent:
-            return self._along(state, after, state.perturbed.calls, accuracy=_ROUGH)
+            return self.followed(state, after)
         return self.coupled(after, self.solver.follow(self.perturbed, state.perturbed, state.fit, after))
+
+    def followed(self, before: CoupledState, fit: State, near: CoupledState | None = None) -> CoupledState:
+        """A fit that one step from `before` led to, and how it moves with its answers; sharply, from that of `near`."""
+        start, accuracy = (None, _ROUGH) if near is None else (near.perturbation / SPLIT, _SHARP)
+        return self._along(before, fit, before.perturbed.calls, accuracy=accuracy, start=start)
 
     def between(self, start: CoupledState, end: CoupledState, share: float) -> CoupledState:
         """Both states at multipliers a share of the way from `start` to `end`."""

@@ -10,12 +10,12 @@ from priory.estimate.evidence import Evidence
 from priory.estimate.loss import Loss, loss_of
 from priory.estimate.problem import Problem, Solver, State, Status
 from priory.estimate.total import TotalEstimate
-from priory.factor import Array
 from priory.model.bases import Base
 from priory.model.diagnostics import Diagnostics, PathPoint, ScheduledLevel
 from priory.model.engine.layout import Layout
 from priory.model.model import Model
 from priory.model.tilted import Potentials
+from priory.queries.factor import Array
 from priory.queries.query import Query
 
 # Any fixed number will do: z must only be independent of the noise, which comes from the operating system.
@@ -24,19 +24,12 @@ _SEED = 20
 
 @dataclass(frozen=True, eq=False)
 class Warm:
-    """What an earlier estimate leaves to one that continues it.
+    """What an earlier estimate leaves to one that continues it."""
 
-    Attributes:
-        multipliers: for each query it had, those of the fit and of the perturbed fit.
-        schedule: the steps by which it was found.
-        potentials: those of the estimate itself.
-        pace: the last pace of its solver, where that was the same.
-    """
-
-    multipliers: tuple[tuple[Query, Array, Array], ...] = ()
-    schedule: tuple[ScheduledLevel, ...] = ()
-    potentials: Potentials = field(default_factory=dict)
-    pace: float = 0.0
+    multipliers: tuple[tuple[Query, Array, Array], ...] = ()  # by query: of the fit and the perturbed fit
+    schedule: tuple[ScheduledLevel, ...] = ()  # the steps by which it was found
+    potentials: Potentials = field(default_factory=dict)  # those of the estimate itself
+    pace: float = 0.0  # the last pace of its solver, where that was the same
 
     @classmethod
     def of(cls, model: Model | None, solver: Solver) -> "Warm":
@@ -73,25 +66,15 @@ class Warm:
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """Everything an estimate is made from.
+    """Everything an estimate is made from."""
 
-    Attributes:
-        base: where it starts.
-        evidence: the measurements, laid out.
-        total: how the total follows from the answers.
-        loss: "l2", "l1" or a custom loss.
-        solver: the solver.
-        warm: what an earlier estimate leaves.
-        signs: z, one for each answer.
-    """
-
-    base: Base
-    evidence: Evidence
-    total: TotalEstimate
-    loss: str | Loss
-    solver: Solver
-    warm: Warm = field(default_factory=Warm)
-    signs: Array = field(default_factory=lambda: np.empty(0))
+    base: Base  # where it starts
+    evidence: Evidence  # the measurements, laid out
+    total: TotalEstimate  # how the total follows from the answers
+    loss: str | Loss  # "l2", "l1" or a custom loss
+    solver: Solver  # the solver
+    warm: Warm = field(default_factory=Warm)  # what an earlier estimate leaves
+    signs: Array = field(default_factory=lambda: np.empty(0))  # z, one for each answer
 
     def problem(self, members: Sequence[int], values: Array) -> Problem:
         """The problem of the queries with these numbers, when the answers to all are `values`."""
@@ -112,29 +95,17 @@ class Setting:
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """An estimate.
+    """An estimate."""
 
-    Attributes:
-        layout: the layout of the state.
-        state: the chosen state.
-        path: the points passed.
-        error: the estimated sum of squared errors of all answers; NaN where it was not estimated.
-        status: why it stopped.
-        calls: oracle calls in all.
-        multipliers: those of the fit and of the perturbed fit, over all answers; empty where the solver has none.
-        schedule: the steps that were taken, where the solver can repeat them.
-        degrees_of_freedom: those that the fit has used; NaN where they were not estimated.
-    """
-
-    layout: Layout
-    state: State
-    path: tuple[PathPoint, ...]
-    error: float
-    status: Status
-    calls: int
-    multipliers: tuple[Array, ...] = ()
-    schedule: tuple[ScheduledLevel, ...] = ()
-    degrees_of_freedom: float = math.nan
+    layout: Layout  # the layout of the state
+    state: State  # the chosen state
+    path: tuple[PathPoint, ...]  # the points passed
+    error: float  # the estimated sum of squared errors of all answers; NaN where it was not estimated
+    status: Status  # why it stopped
+    calls: int  # oracle calls in all
+    multipliers: tuple[Array, ...] = ()  # of the fit and the perturbed fit, over all answers; or empty
+    schedule: tuple[ScheduledLevel, ...] = ()  # the steps that were taken, where the solver can repeat them
+    degrees_of_freedom: float = math.nan  # those that the fit has used; NaN where they were not estimated
 
     def model(self, setting: Setting, stop: str, notes: tuple[str, ...] = ()) -> Model:
         """The model of this fit, with its diagnostics."""

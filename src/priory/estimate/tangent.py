@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from priory.estimate.problem import Problem
-from priory.factor import Array
+from priory.queries.factor import Array
 
 # How far, in all multipliers together, the marginals are taken as straight.
 _STRIDE = 1e-4
@@ -22,17 +22,11 @@ _STRIDE = 1e-4
 
 @dataclass(frozen=True, eq=False)
 class Tangent:
-    """A direction in which a fit moves.
+    """A direction in which a fit moves."""
 
-    Attributes:
-        alpha: the change of the multipliers.
-        marginals: the change of the marginals, as counts.
-        calls: how many calls of the oracle it took.
-    """
-
-    alpha: Array
-    marginals: Array
-    calls: int
+    alpha: Array  # the change of the multipliers
+    marginals: Array  # the change of the marginals, as counts
+    calls: int  # how many calls of the oracle it took
 
 
 def marginals_along(problem: Problem, alpha: Array, marginals: Array, direction: Array) -> Array:
@@ -60,18 +54,10 @@ def tangent(
     most: int,
     start: Array | None = None,
 ) -> Tangent:
-    """How a step's solution moves when the answers move by `right_hand_side` and its centre by `center`.
+    """How a step's solution moves when the answers move by `right_hand_side` and its centre by `center`: dy and dα₀.
 
-    Args:
-        problem: the evidence and the oracle.
-        alpha: the solution.
-        marginals: its marginals, as counts.
-        right_hand_side: dy.
-        center: dα₀.
-        temperature: λ of the step.
-        accuracy: what may be left over for each degree of freedom, squared, in standard deviations of the noise.
-        most: how many calls it may take.
-        start: where the search begins, if not at `center`.
+    `accuracy` is what may be left over for each degree of freedom, squared, in standard deviations of the noise; `most`
+    how many calls it may take; `start` where the search begins, if not at `center`.
     """
     evidence = problem.evidence
     precision = evidence.stddevs**-2.0

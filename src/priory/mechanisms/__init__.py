@@ -3,8 +3,7 @@
 from priory.mechanisms.aim import AIM
 from priory.mechanisms.best_mixture import BestMixture
 from priory.mechanisms.dualquery.dualquery import DualQuery
-from priory.mechanisms.dualquery.game import records_model
-from priory.mechanisms.dualquery.likelihood import sampled_model
+from priory.mechanisms.dualquery.estimates import records_model, sampled_model
 from priory.mechanisms.hdmm.hdmm import HDMM
 from priory.mechanisms.hdmm.least_squares import LeastSquares
 from priory.mechanisms.ide.prior_update import PriorUpdate

@@ -5,7 +5,6 @@ from fractions import Fraction
 
 import numpy as np
 
-from priory.domain import Domain
 from priory.errors import OptionError
 from priory.measure import measure
 from priory.mechanisms.steps.fitted import Fitted, refitted
@@ -15,11 +14,11 @@ from priory.privacy.budget import Budget, exact
 from priory.privacy.curator import Curator
 from priory.privacy.journal import Transcript
 from priory.privacy.scores import L1Error
+from priory.queries.domain import Domain
 from priory.queries.workload import Workload
 from priory.release import Release
 from priory.select.candidates import Candidates, structure
 from priory.select.one_ways import OneWays
-from priory.select.workloads import default_workload
 
 # Candidates with more cells are not counted: they would drown in their noise.
 MOST_CELLS = 1_000_000
@@ -36,7 +35,7 @@ class AIM:
 
     Attributes:
         public: rows to start from; without any, every cell alike.
-        workload: the marginals that matter; see `default_workload` for the default.
+        workload: the marginals that matter; see `select.workloads` for the default.
         one_ways: how one-way marginals are measured.
         rounds: for each attribute, over how many rounds the rest is spread, if each moves the estimate.
         choosing: what part of a round's budget picks its marginal.
@@ -59,26 +58,18 @@ class AIM:
         alike = OneWays(first=one_round / 16, most=one_round / 16, power=0.0, groups=None)
         rounds = 16 - one_round
         return cls(
-            public=public,
-            workload=workload,
-            one_ways=alike,
-            rounds=rounds,
-            model_cells=10_000_000,
-            name="aim-textbook",
+            public=public, workload=workload, one_ways=alike, rounds=rounds, model_cells=10_000_000, name="aim-textbook"
         )
 
     @property
     def choice_share(self) -> Fraction:
-        """The part of the budget that private choices cost, at most."""
         return exact("choosing", self.choosing) * (1 - self.one_ways.first)
 
     def run(self, curator: Curator, budget: Budget) -> Release:
         """Spend `budget`, a round at a time."""
         domain = curator.domain
         candidates = self._checked(domain)
-        start = Fitted.start(curator, starting_base(domain, self.public))
-        curator.check(budget)
-        fitted, left = self._measured_one_ways(curator, budget, start)
+        fitted, left = self._measured_one_ways(curator, budget)
         share = left / max(Fraction(1), self.rounds * len(domain))
         number = 0
         while left > 0:
@@ -102,11 +93,12 @@ class AIM:
             raise OptionError("choosing", f"a part between 0 and 1; got {self.choosing}")
         if exact("rounds", self.rounds) <= 0:
             raise OptionError("rounds", f"a number above 0; got {self.rounds}")
-        workload = default_workload(domain) if self.workload is None else self.workload.checked(domain)
-        return Candidates.of(workload, MOST_CELLS)
+        return Candidates.of(domain, self.workload, MOST_CELLS)
 
-    def _measured_one_ways(self, curator: Curator, budget: Budget, start: Fitted) -> tuple[Fitted, Fraction]:
+    def _measured_one_ways(self, curator: Curator, budget: Budget) -> tuple[Fitted, Fraction]:
         """The estimate from one-way marginals, and what is left; what is asked again depends on noisy answers only."""
+        start = Fitted.start(curator, starting_base(curator.domain, self.public))
+        curator.check(budget)
         curator.report_progress(0, note="one-way marginals")
         one_ways, first = self.one_ways, budget.part(self.one_ways.first)
         asked = one_ways.strategy(curator.domain)

@@ -39,7 +39,6 @@ class MST:
 
     @property
     def choice_share(self) -> Fraction:
-        """The part of the budget that private choices cost, at most."""
         return exact("shares", self.shares[1]) / sum(exact("shares", share) for share in self.shares)
 
     def run(self, curator: Curator, budget: Budget) -> Release:

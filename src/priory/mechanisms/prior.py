@@ -3,10 +3,10 @@
 import warnings
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 
-from priory.domain import Clique, Domain
 from priory.errors import OptionError
 from priory.estimate.estimator import estimate
 from priory.estimate.measured import noisy
@@ -21,6 +21,7 @@ from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
 from priory.privacy.journal import Transcript
 from priory.privacy.measurement import Measurement
+from priory.queries.domain import Clique, Domain
 from priory.queries.query import Query
 from priory.queries.workload import Workload
 from priory.release import Release
@@ -54,11 +55,7 @@ class Prior:
     outside: float = 0.01
     most_cells: int = 20_000
     seed: int = 0
-
-    @property
-    def choice_share(self) -> Fraction:
-        """The part of the budget that private choices cost, at most."""
-        return Fraction(0)
+    choice_share: ClassVar[Fraction] = Fraction(0)
 
     def run(self, curator: Curator, budget: Budget) -> Release:
         """Spend `budget`."""

@@ -9,19 +9,20 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from priory.domain import Clique, Domain
 from priory.errors import OptionError
-from priory.factor import Array
 from priory.measure import measure
 from priory.mechanisms.steps.total import counted, released_total
 from priory.model.bases import PublicRows
 from priory.model.model import Model
+from priory.model.tilted import row_cells
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
 from priory.privacy.journal import Transcript
 from priory.privacy.measurement import Measurement
 from priory.privacy.noise import Laplace, noise_within
 from priory.privacy.scores import Dependence
+from priory.queries.domain import Clique, Domain
+from priory.queries.factor import Array
 from priory.queries.query import Query
 from priory.queries.sensitivity import sensitivity
 from priory.release import Release
@@ -57,7 +58,6 @@ class PrivBayes:
 
     @property
     def choice_share(self) -> Fraction:
-        """The part of the budget that private choices cost, at most."""
         return Fraction(self.structure)
 
     def run(self, curator: Curator, budget: Budget) -> Release:
@@ -143,10 +143,7 @@ def network_rows(
         parents = tuple(name for name in clique if name != child)
         axis = measurement.query.domain.axis[child]
         chances = conditional(np.moveaxis(np.asarray(measurement.values, dtype=np.float64), axis, -1))
-        shape = chances.shape[:-1]
-        group = np.zeros(n, dtype=np.int64)
-        for name, size in zip(parents, shape, strict=True):
-            group = group * size + rows[:, domain.axis[name]]
+        group = row_cells(rows, domain, parents)
         # Cumulative chances of group g, moved up by g, are one ascending list over all groups.
         steps = chances.reshape(-1, domain[child]).cumsum(axis=1)
         steps[:, -1] = 1.0

@@ -6,15 +6,14 @@ q(x) = b(x) exp(Σ_C θ_C(x_C)) / Z with Z = Σ_x b(x) exp(Σ_C θ_C(x_C)), so �
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from priory.domain import Clique, Domain
 from priory.errors import DomainError, OptionError
-from priory.factor import Array, Factor
 from priory.model.engine.contract import Contraction
 from priory.model.engine.gpu import Precision, TorchContraction
 from priory.model.engine.layout import Layout, Values, potentials_of
@@ -23,23 +22,23 @@ from priory.model.graph import GraphTilted
 from priory.model.mixed import MixedOracle, MixedTilted
 from priory.model.rows import RowsOracle, RowsTilted
 from priory.model.tilted import Oracle, Potentials, Tilted, merged
+from priory.queries.domain import Clique, Domain
+from priory.queries.factor import Array, Factor
 
 # Oracles of more cells than this are not cached.
 _CACHED_CELLS = 1 << 22
 
 
 class Base(ABC):
-    """A distribution that can be tilted. All an estimator needs is `bind`; all a model needs is `tilt`."""
+    """A distribution that can be tilted. All an estimator needs is `bind`; all a model needs is `tilt`.
 
-    @property
-    @abstractmethod
-    def domain(self) -> Domain:
-        """The attributes."""
+    Attributes:
+        domain: the attributes.
+        is_informative: whether it says more than that every cell is alike: leaving it then takes stronger evidence.
+    """
 
-    @property
-    def is_informative(self) -> bool:
-        """Whether it says more than that every cell is alike, so that leaving it takes stronger evidence."""
-        return True
+    domain: Domain
+    is_informative: ClassVar[bool] = True
 
     @abstractmethod
     def bind(self, cliques: Iterable[Clique]) -> Oracle:
@@ -72,53 +71,39 @@ def check_mass(log_z: float) -> None:
         raise DomainError("the potentials rule out every cell that the base supports")
 
 
+@dataclass(frozen=True, eq=False)
 class Uniform(Base):
     """Every cell of the domain alike.
 
-    Args:
+    Attributes:
         domain: the attributes.
         memory_in_bytes: what its oracles may use.
         device: a device of torch for its oracles, such as "cuda"; without one they run on the CPU.
         precision: of the arithmetic on that device.
     """
 
-    def __init__(
-        self,
-        domain: Domain,
-        *,
-        memory_in_bytes: int = MEMORY_IN_BYTES,
-        device: str | None = None,
-        precision: Precision = "float64",
-    ) -> None:
-        self._domain = domain
-        self.memory_in_bytes = memory_in_bytes
-        self.device = device
-        self.precision = precision
-
-    @property
-    def domain(self) -> Domain:
-        return self._domain
-
-    @property
-    def is_informative(self) -> bool:
-        return False
+    domain: Domain
+    memory_in_bytes: int = field(default=MEMORY_IN_BYTES, kw_only=True)
+    device: str | None = field(default=None, kw_only=True)
+    precision: Precision = field(default="float64", kw_only=True)
+    is_informative: ClassVar[bool] = False
 
     def __repr__(self) -> str:
         return f"Uniform({len(self.domain)} attributes)"
 
     def bind(self, cliques: Iterable[Clique]) -> Oracle:
-        cliques = tuple(self._domain.checked(clique) for clique in cliques)
+        cliques = tuple(self.domain.checked(clique) for clique in cliques)
         if self.device is None:
-            return _contraction(self._domain, cliques, self.memory_in_bytes)
-        planned = plan(self._domain, cliques, memory_in_bytes=self.memory_in_bytes)
-        layout = Layout(self._domain, cliques)
+            return _contraction(self.domain, cliques, self.memory_in_bytes)
+        planned = plan(self.domain, cliques, memory_in_bytes=self.memory_in_bytes)
+        layout = Layout(self.domain, cliques)
         return TorchContraction(layout, planned, device=self.device, precision=self.precision)
 
     def bytes_of(self, cliques: Sequence[Clique]) -> int:
-        return plan(self._domain, cliques, memory_in_bytes=2**62).memory_in_bytes
+        return plan(self.domain, cliques, memory_in_bytes=2**62).memory_in_bytes
 
     def tilt(self, potentials: Potentials) -> Tilted:
-        return GraphTilted.of(_contraction(self._domain, tuple(potentials), self.memory_in_bytes), potentials)
+        return GraphTilted.of(_contraction(self.domain, tuple(potentials), self.memory_in_bytes), potentials)
 
 
 def _contraction(domain: Domain, cliques: tuple[Clique, ...], memory_in_bytes: int) -> Contraction:
@@ -136,11 +121,7 @@ _cached_contraction = lru_cache(maxsize=8)(_new_contraction)
 
 
 class Shifted:
-    """The oracle of a base that has potentials of its own.
-
-    Attributes:
-        layout: the cliques asked for and where they lie.
-    """
+    """The oracle of a base that has potentials of its own."""
 
     def __init__(self, base: Base, cliques: tuple[Clique, ...], own: Potentials, log_z: float) -> None:
         self.layout = Layout.of(base.domain, cliques)
@@ -154,14 +135,11 @@ class Shifted:
             self._theta[starts[clique] : starts[clique] + factor.values.size] = factor.values.reshape(-1)
         self._log_z = log_z
 
-    def __call__(self, theta: Array, out: Array | None = None) -> tuple[float, Array]:
+    def __call__(self, theta: Array) -> tuple[float, Array]:
         full = self._theta.copy()
         full[: self.layout.size] += theta
         log_z, marginals = self._inner(full)
-        if out is None:
-            return log_z - self._log_z, marginals[: self.layout.size]
-        out[...] = marginals[: self.layout.size]
-        return log_z - self._log_z, out
+        return log_z - self._log_z, marginals[: self.layout.size]
 
 
 class Product(Base):
@@ -173,19 +151,20 @@ class Product(Base):
     """
 
     def __init__(self, factors: Iterable[Factor], *, domain: Domain | None = None) -> None:
-        factors = tuple(factors)
-        self.shares = {factor.domain.attributes[0]: _shares(factor) for factor in factors if _is_one_way(factor)}
-        if len(self.shares) < len(factors):
-            raise DomainError(f"attributes have two marginals among {[list(factor.domain) for factor in factors]}")
+        self.shares: dict[str, Array] = {}
+        for factor in factors:
+            if len(factor.domain) != 1:
+                raise DomainError(f"a product needs one-way marginals; got one over {list(factor.domain)}")
+            [name] = factor.domain
+            if name in self.shares:
+                raise DomainError(f"attribute {name!r} has two marginals")
+            self.shares[name] = shares_of(factor.values, f"the marginal of {name!r}")
         sizes = {name: len(shares) for name, shares in self.shares.items()}
-        self._uniform = Uniform(Domain.of(sizes) if domain is None else domain)
+        self.domain = Domain.of(sizes) if domain is None else domain
+        self._uniform = Uniform(self.domain)
         for name in self.domain.checked(self.shares):
             if self.domain[name] != sizes[name]:
                 raise DomainError(f"attribute {name!r} has {self.domain[name]} values, its marginal {sizes[name]}")
-
-    @property
-    def domain(self) -> Domain:
-        return self._uniform.domain
 
     def __repr__(self) -> str:
         return f"Product({len(self.shares)} marginals over {len(self.domain)} attributes)"
@@ -209,22 +188,8 @@ class Product(Base):
             }
 
 
-def _is_one_way(factor: Factor) -> bool:
-    if len(factor.domain) != 1:
-        raise DomainError(f"a product needs one-way marginals; got one over {list(factor.domain)}")
-    return True
-
-
-def _shares(factor: Factor) -> Array:
-    return shares_of(factor.values, f"the marginal of {factor.domain.attributes[0]!r}")
-
-
 def shares_of(weights: ArrayLike, what: str) -> Array:
-    """Check weights, and divide them by their sum.
-
-    Raises:
-        DomainError: they are not all finite and at least 0 with a positive sum.
-    """
+    """Weights divided by their sum; a `DomainError` unless all are finite and at least 0, with a positive sum."""
     array = np.asarray(weights, dtype=np.float64)
     if not np.isfinite(array).all() or (array < 0).any() or not array.sum() > 0:
         raise DomainError(f"{what} needs finite numbers, none negative, with a positive sum")
@@ -250,33 +215,25 @@ class PublicRows(Base):
         shares = shares_of(np.ones(len(array)) if weights is None else weights, "weights of rows")
         if shares.shape != (len(array),):
             raise DomainError(f"{len(array)} rows need as many weights; got shape {shares.shape}")
-        self._domain = domain
+        self.domain = domain
         self.records = 1 / float(shares @ shares)
         self.codes, self.shares = _distinct(array[shares > 0], shares[shares > 0])
-
-    @property
-    def domain(self) -> Domain:
-        return self._domain
 
     def __repr__(self) -> str:
         return f"PublicRows({len(self.codes)} distinct rows over {len(self.domain)} attributes)"
 
     def bind(self, cliques: Iterable[Clique]) -> Oracle:
-        return RowsOracle(Layout.of(self._domain, cliques), self.codes, np.log(self.shares))
+        return RowsOracle(Layout.of(self.domain, cliques), self.codes, np.log(self.shares))
 
     def bytes_of(self, cliques: Sequence[Clique]) -> int:
         return int(self.codes.nbytes + self.shares.nbytes)
 
     def tilt(self, potentials: Potentials) -> RowsTilted:
-        return RowsTilted.of(Layout.of(self._domain, potentials), self.codes, np.log(self.shares), potentials)
+        return RowsTilted.of(Layout.of(self.domain, potentials), self.codes, np.log(self.shares), potentials)
 
 
 def checked_codes(codes: ArrayLike, domain: Domain) -> NDArray[np.int32]:
-    """Check that `codes` are whole numbers within the domain, one column an attribute.
-
-    Raises:
-        DomainError: they are not.
-    """
+    """Codes as 32-bit numbers; a `DomainError` unless they are within the domain, one column an attribute."""
     array = np.asarray(codes)
     if array.ndim != 2 or array.shape[1] != len(domain):
         raise DomainError(f"codes need one column for each of {len(domain)} attributes; got shape {array.shape}")
@@ -305,15 +262,12 @@ class Mixture(Base):
             raise OptionError("parts", "a mixture needs at least one base")
         self.weights = tuple(float(weight) for weight, _ in parts)
         self.bases = tuple(base for _, base in parts)
+        self.domain = self.bases[0].domain
         if not all(weight > 0 for weight in self.weights) or abs(sum(self.weights) - 1) > 1e-9:
             raise OptionError("parts", f"weights are positive and sum to 1; got {list(self.weights)}")
         for base in self.bases[1:]:
-            if base.domain != self.bases[0].domain:
-                raise DomainError(f"bases of a mixture share one domain; got {self.bases[0].domain} and {base.domain}")
-
-    @property
-    def domain(self) -> Domain:
-        return self.bases[0].domain
+            if base.domain != self.domain:
+                raise DomainError(f"bases of a mixture share one domain; got {self.domain} and {base.domain}")
 
     def __repr__(self) -> str:
         return f"Mixture({', '.join(f'{w:g} × {b!r}' for w, b in zip(self.weights, self.bases, strict=True))})"

@@ -5,88 +5,51 @@ from dataclasses import dataclass
 from typing import Any
 
 from priory.errors import MissingExtra
-from priory.factor import Array
+from priory.queries.factor import Array
 from priory.queries.query import Query
 
 
 @dataclass(frozen=True)
 class PathPoint:
-    """One model on the way from the base to the estimate.
+    """One model on the way from the base to the estimate."""
 
-    Attributes:
-        level: which round of evidence, from coarse to fine, it belongs to; from 0.
-        step: the step within that round.
-        calls: how many times the oracle had been called by then.
-        loss: the loss on that round's evidence.
-        discrepancy: the mean square of (Qμ − y)/σ; about 1 where the fit is as far from y as the truth is.
-        error: the estimated mean square of (Qμ − truth)/σ; NaN where it was not estimated.
-        temperature: the weight of relative entropy in that step, where the solver has one.
-        is_chosen: whether the next round, or the answer, started from here.
-    """
-
-    level: int
-    step: int
-    calls: int
-    loss: float
-    discrepancy: float
-    error: float
-    temperature: float
-    is_chosen: bool = False
+    level: int  # which round of evidence, from coarse to fine, it belongs to; from 0
+    step: int  # the step within that round
+    calls: int  # how many times the oracle had been called by then
+    loss: float  # the loss on that round's evidence
+    discrepancy: float  # the mean square of (Qμ − y)/σ; about 1 where the fit is as far from y as the truth is
+    error: float  # the estimated mean square of (Qμ − truth)/σ; NaN where it was not estimated
+    temperature: float  # the weight of relative entropy in that step, where the solver has one
+    is_chosen: bool = False  # whether the next round, or the answer, started from here
 
 
 @dataclass(frozen=True)
 class ScheduledLevel:
-    """The steps taken on one level.
+    """The steps taken on one level."""
 
-    Attributes:
-        members: the numbers of the queries that were looked at.
-        temperatures: the temperature of each step up to the chosen one.
-        is_implied: whether these are numbers of the one-way marginals that the measured ones imply.
-        share: how much of the last step was taken.
-    """
-
-    members: tuple[int, ...]
-    temperatures: tuple[float, ...]
-    is_implied: bool = False
-    share: float = 1.0
+    members: tuple[int, ...]  # the numbers of the queries that were looked at
+    temperatures: tuple[float, ...]  # the temperature of each step up to the chosen one
+    is_implied: bool = False  # whether these are numbers of the one-way marginals that the measured ones imply
+    share: float = 1.0  # how much of the last step was taken
 
 
 @dataclass(frozen=True, eq=False)
 class Diagnostics:
-    """How an estimate was reached.
+    """How an estimate was reached."""
 
-    Attributes:
-        solver: which solver.
-        stop: "fission" or "converged".
-        reason: why it stopped, in a sentence.
-        has_converged: whether it stopped because it was meant to, rather than for lack of steps.
-        path: the points it passed, coarse evidence first.
-        estimated_error: the estimated root mean square error of the measured answers, in standard deviations of their
-            noise; NaN where it was not estimated.
-        oracle_calls: how many calls of the oracle it took.
-        total_stddev: the standard deviation of the estimated total; 0 where the total was given.
-        pace: how long the solver's last steps were, in a measure of its own, for a later estimate to begin with; 0
-            where it has none.
-        notes: what a careful reader should know, in sentences.
-        schedule: the steps that were taken, level by level, by which other answers can be fitted in the same way.
-        multipliers: for each measured query, two arrays from which a later estimate can start: those of the fit and
-            those of the perturbed fit.
-        degrees_of_freedom: those that the fit has used, estimated; NaN where they were not estimated.
-    """
-
-    solver: str
-    stop: str
-    reason: str
-    has_converged: bool = True
-    path: tuple[PathPoint, ...] = ()
-    estimated_error: float = math.nan
-    oracle_calls: int = 0
-    total_stddev: float = 0.0
-    pace: float = 0.0
-    notes: tuple[str, ...] = ()
-    schedule: tuple[ScheduledLevel, ...] = ()
-    multipliers: tuple[tuple[Query, Array, Array], ...] = ()
-    degrees_of_freedom: float = math.nan
+    solver: str  # which solver
+    stop: str  # "fission" or "converged"
+    reason: str  # why it stopped, in a sentence
+    has_converged: bool = True  # whether it stopped because it was meant to, rather than for lack of steps
+    path: tuple[PathPoint, ...] = ()  # the points it passed, coarse evidence first
+    estimated_error: float = math.nan  # root mean square error of the measured answers, in units of noise; NaN: unknown
+    oracle_calls: int = 0  # how many calls of the oracle it took
+    total_stddev: float = 0.0  # the standard deviation of the estimated total; 0 where the total was given
+    pace: float = 0.0  # the length of the solver's last steps, in its own measure, for a later estimate; or 0
+    notes: tuple[str, ...] = ()  # what a careful reader should know, in sentences
+    schedule: tuple[ScheduledLevel, ...] = ()  # the steps taken, level by level, to be repeated on other answers
+    multipliers: tuple[tuple[Query, Array, Array], ...] = ()  # a later estimate's start: fit, perturbed fit
+    degrees_of_freedom: float = math.nan  # those that the fit has used, estimated; NaN where they were not estimated
 
     def plot(self) -> Any:  # noqa: ANN401 - altair has no types
         """A chart of the discrepancy and the estimated error along the path, with the chosen points marked.

@@ -2,21 +2,21 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
-from priory.domain import Clique, Domain
-from priory.factor import Array
 from priory.model.engine.contract import Calibrated, Contraction
 from priory.model.engine.factored import LabelledTable, summed_product
 from priory.model.engine.plan import Bag
 from priory.model.engine.program import Ref
 from priory.model.engine.split import Split
 from priory.model.sampling import Chance, Codes, Columns, Ints
-from priory.model.tilted import Potentials, Tilted, row_cells
-from priory.queries.parts import Identity, Part, Total
+from priory.model.tilted import Potentials, Tilted, inner, row_cells
+from priory.queries.domain import Clique, Domain
+from priory.queries.factor import Array
+from priory.queries.parts import Identity, Total
 from priory.queries.query import Query
 
 # Separators with less mass than this are not divided by: 1 / mass must not overflow.
@@ -34,15 +34,13 @@ class GraphTilted(Tilted):
     domain: Domain
     potentials: Potentials
     calibrated: Calibrated
+    _conditionals: dict[int, list[LabelledTable]] = field(default_factory=dict)  # what was divided already
 
     @classmethod
     def of(cls, contraction: Contraction, potentials: Potentials) -> "GraphTilted":
         """Calibrate the tree at `potentials`, which are on the cliques of `contraction`."""
-        return cls(contraction.layout.domain, potentials, contraction.calibrate(contraction.layout.pack(potentials)))
-
-    @property
-    def log_z(self) -> float:
-        return self.calibrated.log_z
+        calibrated = contraction.calibrate(contraction.layout.pack(potentials))
+        return cls(calibrated.log_z, contraction.layout.domain, potentials, calibrated)
 
     def project(self, clique: Clique) -> Array:
         axes = tuple(self.domain.axis[name] for name in clique)
@@ -71,7 +69,8 @@ class GraphTilted(Tilted):
             if rows >= self.domain.shape[v] and not isinstance(part, Total):
                 keep.append(v)
             elif not isinstance(part, Total):
-                tables.append(_part_table(v, part, self.domain.shape[v]))
+                matrix = part.matrix(self.domain.shape[v]).astype(np.float64)
+                tables.append(((v,), matrix[0]) if rows == 1 else ((~v, v), matrix))
                 # The answers' own axis stands beside the attribute's, which is summed.
                 keep += [~v] if rows > 1 else []
         answers = summed_product(tables, tuple(keep))
@@ -128,11 +127,6 @@ class GraphTilted(Tilted):
             self._conditionals[index] = tables
         return tables
 
-    @cached_property
-    def _conditionals(self) -> dict[int, list[LabelledTable]]:
-        """What was divided already, for the next question."""
-        return {}
-
     def _conditional(self, index: int) -> list[LabelledTable]:
         program = self.calibrated.program
         belief = program.beliefs[index]
@@ -187,7 +181,7 @@ class GraphTilted(Tilted):
         return math.prod(self.domain.shape[v] for v in axes)
 
     def log_mass(self, codes: Codes) -> Array:
-        logs = np.full(len(codes), -self.log_z - sum(math.log(size) for size in self.domain.shape))
+        logs = np.full(len(codes), -self.calibrated.log_z - sum(math.log(size) for size in self.domain.shape))
         for clique, factor in self.potentials.items():
             logs += factor.values.reshape(-1)[row_cells(codes, self.domain, clique)]
         return logs
@@ -195,7 +189,7 @@ class GraphTilted(Tilted):
     def entropy(self) -> float:
         marginals = self.calibrated.buffer[: self.calibrated.program.layout.size]
         theta = self.calibrated.program.layout.pack(self.potentials)
-        return self.log_z + sum(math.log(size) for size in self.domain.shape) - _inner(theta, marginals)
+        return self.calibrated.log_z + sum(math.log(size) for size in self.domain.shape) - inner(theta, marginals)
 
 
 def _from_top(root: int, below: dict[int, list[int]], bags: Sequence[Bag], asked: frozenset[int]) -> list[int]:
@@ -207,14 +201,3 @@ def _from_top(root: int, below: dict[int, list[int]], bags: Sequence[Bag], asked
     for i in path:
         path.extend(below[i])
     return path
-
-
-def _inner(theta: Array, marginals: Array) -> float:
-    """Σ θ μ, where −∞ times 0 is 0."""
-    has_mass = marginals > 0
-    return float(theta[has_mass] @ marginals[has_mass])
-
-
-def _part_table(v: int, part: Part, size: int) -> LabelledTable:
-    matrix = part.matrix(size).astype(np.float64)
-    return ((v,), matrix[0]) if len(matrix) == 1 else ((~v, v), matrix)

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from priory.factor import Array
 from priory.model.sampling import Chance, Codes, drawn_alike
+from priory.queries.factor import Array
 
 Places = NDArray[np.intp]
 Floats = NDArray[np.float32]
@@ -31,17 +31,11 @@ _PAIRS_AT_ONCE = 1 << 22
 
 @dataclass(frozen=True, eq=False)
 class Herd:
-    """Rows to draw from.
+    """Rows to draw from."""
 
-    Attributes:
-        values: for each row and attribute, the index of its value among those of all attributes.
-        size: how many values there are.
-        owed: how often pairs of values should have occurred beyond how often they did; what changes.
-    """
-
-    values: NDArray[np.int32]
-    size: int
-    owed: Floats
+    values: NDArray[np.int32]  # for each row and attribute, the index of its value among those of all attributes
+    size: int  # how many values there are
+    owed: Floats  # how often pairs of values should have occurred beyond how often they did; what changes
 
     @classmethod
     def of(cls, codes: Codes, shape: tuple[int, ...]) -> "Herd":

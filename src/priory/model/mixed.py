@@ -5,36 +5,30 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from priory.domain import Clique
 from priory.errors import OptionError
-from priory.factor import Array
 from priory.model.engine.layout import Layout
 from priory.model.sampling import Chance, Codes
-from priory.model.softmax import softmax
-from priory.model.tilted import Oracle, Tilted
+from priory.model.tilted import Oracle, Tilted, softmax
+from priory.queries.domain import Clique
+from priory.queries.factor import Array
 from priory.queries.query import Query
 
 
 class MixedOracle:
-    """Z = Σ w_k Z_k and μ = Σ w_k Z_k μ_k / Z.
-
-    Attributes:
-        layout: the cliques and where they lie.
-    """
+    """Z = Σ w_k Z_k and μ = Σ w_k Z_k μ_k / Z."""
 
     def __init__(self, layout: Layout, weights: Sequence[float], oracles: Sequence[Oracle]) -> None:
         self.layout = layout
         self._log_weights = np.log(weights)
         self._oracles = tuple(oracles)
 
-    def __call__(self, theta: Array, out: Array | None = None) -> tuple[float, Array]:
+    def __call__(self, theta: Array) -> tuple[float, Array]:
         parts = [oracle(theta) for oracle in self._oracles]
         log_z, shares = softmax(self._log_weights + np.array([log_z for log_z, _ in parts]))
-        out = np.empty(self.layout.size) if out is None else out
-        out[...] = 0.0
+        mixed = np.zeros(self.layout.size)
         for share, (_, marginals) in zip(shares, parts, strict=True):
-            out += share * marginals
-        return log_z, out
+            mixed += share * marginals
+        return log_z, mixed
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,23 +37,17 @@ class MixedTilted(Tilted):
 
     parts: tuple[Tilted, ...]
     shares: Array
-    log_normaliser: float
 
     @classmethod
     def of(cls, weights: Sequence[float], parts: Sequence[Tilted]) -> "MixedTilted":
         """Weigh tilted bases by the mass each has left; those with none are dropped."""
         log_z, shares = softmax(np.log(weights) + np.array([part.log_z for part in parts]))
         live = [(part, share) for part, share in zip(parts, shares, strict=True) if share > 0]
-        return cls(tuple(part for part, _ in live), np.array([share for _, share in live]), log_z)
-
-    @property
-    def log_z(self) -> float:
-        return self.log_normaliser
+        return cls(log_z, tuple(part for part, _ in live), np.array([share for _, share in live]))
 
     def project(self, clique: Clique) -> Array:
-        return np.asarray(
-            sum(share * part.project(clique) for share, part in zip(self.shares, self.parts, strict=True))
-        )
+        projected = (share * part.project(clique) for share, part in zip(self.shares, self.parts, strict=True))
+        return np.asarray(sum(projected))
 
     def answers(self, queries: Sequence[Query]) -> list[Array]:
         each = [part.answers(queries) for part in self.parts]
@@ -70,9 +58,8 @@ class MixedTilted(Tilted):
 
     def sample(self, n: int, chance: Chance) -> Codes:
         counts = chance.allocated(self.shares[None, :], np.array([n]))[0]
-        rows = [part.sample(int(count), chance) for part, count in zip(self.parts, counts, strict=True)]
-        together = np.concatenate(rows)
-        return together[chance.rng.permutation(len(together))]
+        rows = np.concatenate([part.sample(int(n), chance) for part, n in zip(self.parts, counts, strict=True)])
+        return rows[chance.rng.permutation(len(rows))]
 
     def log_mass(self, codes: Codes) -> Array:
         each = np.array([part.log_mass(codes) for part in self.parts]) + np.log(self.shares)[:, None]

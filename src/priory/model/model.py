@@ -1,21 +1,21 @@
 """Model: a tilted base with a total, which answers queries, projects on any clique and gives rows."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from priory.domain import Clique, Domain
 from priory.errors import DomainError, OptionError
-from priory.factor import Array, Factor
 from priory.model.bases import Base, Shifted, check_mass, checked_codes
 from priory.model.diagnostics import Diagnostics
 from priory.model.engine.layout import Layout, Values, potentials_of
 from priory.model.sampling import Chance, Codes, Method, checked_count
-from priory.model.tilted import Oracle, Potentials, Tilted, merged
+from priory.model.tilted import Oracle, Potentials, Tilted, inner, merged
+from priory.queries.domain import Clique, Domain
+from priory.queries.factor import Array, Factor
 from priory.queries.parts import Part, Set
 from priory.queries.query import Query
 
@@ -33,12 +33,17 @@ class Model(Base):
         potentials: θ_C for each clique C.
         total: how many records the model stands for.
         diagnostics: how it was estimated, where it was.
+        domain: the attributes, which are the base's.
     """
 
     base: Base
     potentials: Potentials
     total: float = 1.0
     diagnostics: Diagnostics | None = None
+    domain: Domain = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "domain", self.base.domain)
 
     @classmethod
     def of(cls, base: Base, potentials: Mapping[Any, Values], total: float = 1.0) -> "Model":
@@ -53,10 +58,6 @@ class Model(Base):
         model = cls(base, potentials_of(base.domain, potentials), float(total))
         check_mass(model.log_z)
         return model
-
-    @property
-    def domain(self) -> Domain:
-        return self.base.domain
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
@@ -82,7 +83,9 @@ class Model(Base):
         return self.base.bytes_of((*self.cliques, *cliques))
 
     def tilt(self, potentials: Potentials) -> Tilted:
-        return Renormalised(self.base.tilt(merged(self.potentials, potentials)), self.log_z)
+        # Relative to this model rather than to its base.
+        tilted = self.base.tilt(merged(self.potentials, potentials))
+        return replace(tilted, log_z=tilted.log_z - self.log_z)
 
     def project(self, clique: str | Iterable[str]) -> Factor:
         """The marginal of any clique, measured or not, in records; axes in the order of `clique`."""
@@ -117,9 +120,8 @@ class Model(Base):
             return answers
         conditions = {name: part for name, part in zip(query.clique, query.parts, strict=True) if name in given}
         [mass] = tilted.answers([Query.product(self.domain, conditions)])
-        mass = mass.reshape(
-            [rows if name in given else 1 for name, rows in zip(query.clique, query.shape, strict=True)]
-        )
+        shape = [rows if name in given else 1 for name, rows in zip(query.clique, query.shape, strict=True)]
+        mass = mass.reshape(shape)
         return np.asarray(np.divide(answers, mass, out=np.full(answers.shape, np.nan), where=mass > 0))
 
     def probability(self, where: Where) -> float:
@@ -181,55 +183,34 @@ class Model(Base):
     def divergence(self) -> float:
         """How far the model has moved from its base: KL(q ‖ b) = Σ_C ⟨θ_C, μ_C⟩ − log Z, in nats."""
         layout = Layout(self.domain, self.cliques)
-        log_z, marginals = self.base.bind(self.cliques)(layout.pack(self.potentials))
-        has_mass = marginals > 0
-        return float(layout.pack(self.potentials)[has_mass] @ marginals[has_mass]) - log_z
+        theta = layout.pack(self.potentials)
+        log_z, marginals = self.base.bind(self.cliques)(theta)
+        return inner(theta, marginals) - log_z
 
     def _given(self, where: Where | None) -> Tilted:
         if not where:
             return self._tilted
-        evidence: dict[Clique, Factor] = {}
-        for name, codes in _evidence(where, self.domain).items():
-            values = np.full(self.domain[name], -np.inf)
-            values[list(codes)] = 0.0
-            evidence[(name,)] = Factor(self.domain.project((name,)), values)
+        evidence = evidence_of(_evidence(where, self.domain), self.domain)
         tilted = self.base.tilt(merged(self.potentials, evidence))
         if np.isneginf(tilted.log_z):
             raise OptionError("where", f"the model gives {dict(where)} probability zero")
         return tilted
 
 
-@dataclass(frozen=True, eq=False)
-class Renormalised(Tilted):
-    """A tilted base whose base was itself a model: only the normaliser differs."""
-
-    inner: Tilted
-    log_base: float
-
-    @property
-    def log_z(self) -> float:
-        return self.inner.log_z - self.log_base
-
-    def project(self, clique: Clique) -> Array:
-        return self.inner.project(clique)
-
-    def answers(self, queries: Sequence[Query]) -> list[Array]:
-        return self.inner.answers(queries)
-
-    def sample(self, n: int, chance: Chance) -> Codes:
-        return self.inner.sample(n, chance)
-
-    def log_mass(self, codes: Codes) -> Array:
-        return self.inner.log_mass(codes)
-
-    def entropy(self) -> float:
-        return self.inner.entropy()
-
-
 def _check_query(query: Query, domain: Domain) -> None:
     clique = domain.checked(query.clique)
     if domain.project(clique).shape != query.domain.shape:
         raise DomainError(f"the query reads {query.domain}, the model has {domain.project(clique)}")
+
+
+def evidence_of(codes: Mapping[str, tuple[int, ...]], domain: Domain) -> dict[Clique, Factor]:
+    """Potentials that rule out all values of some attributes but those with these codes."""
+    evidence: dict[Clique, Factor] = {}
+    for name, allowed in codes.items():
+        values = np.full(domain[name], -np.inf)
+        values[list(allowed)] = 0.0
+        evidence[(name,)] = Factor(domain.project((name,)), values)
+    return evidence
 
 
 def _evidence(where: Where, domain: Domain) -> dict[str, tuple[int, ...]]:

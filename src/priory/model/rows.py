@@ -1,52 +1,85 @@
-"""Rows: the oracle of weighted rows, whose marginals are sums by cell code."""
+"""Rows: the oracle of weighted rows, whose marginals are sums over the rows that are in each cell."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from priory.domain import Clique, Domain
-from priory.factor import Array
 from priory.model.engine.layout import Layout
-from priory.model.membership import Membership
 from priory.model.sampling import Chance, Codes, drawn_alike
-from priory.model.softmax import softmax
-from priory.model.tilted import Potentials, Tilted, row_cells
+from priory.model.tilted import Potentials, Tilted, row_cells, softmax
+from priory.queries.domain import Clique, Domain
+from priory.queries.factor import Array
 from priory.queries.query import Query
+
+Places = NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class Membership:
+    """A sparse matrix with a line for each cell of each table, one table after the other, and ones for the rows in it.
+
+    Sums go over the rows of each cell, which is twice as fast as over the cells of each row.
+    """
+
+    matrix: Any  # that matrix, of SciPy
+
+    @classmethod
+    def of(cls, tables: Iterable[tuple[Places, int]], rows: int) -> "Membership":
+        """For each table the cell that each row is in, and how many cells there are."""
+        from scipy.sparse import csr_array
+
+        kind = np.int32 if rows <= np.iinfo(np.int32).max else np.int64
+        indices, counts = [np.zeros(0, dtype=kind)], [np.zeros(1, dtype=np.intp)]
+        for cells, size in tables:
+            # NumPy sorts 16-bit keys in linear time.
+            keys = cells.astype(np.uint16) if size <= 1 << 16 else cells
+            indices.append(np.argsort(keys, kind="stable").astype(kind))
+            counts.append(np.bincount(cells, minlength=size))
+        ends, every = np.cumsum(np.concatenate(counts)), np.concatenate(indices)
+        if len(every) <= np.iinfo(np.int32).max:
+            ends = ends.astype(kind)
+        return cls(csr_array((np.ones(len(every)), every, ends), shape=(len(ends) - 1, rows)))
+
+    @property
+    def supported(self) -> NDArray[np.bool_]:
+        """For each cell, whether a row is in it."""
+        return np.asarray(np.diff(self.matrix.indptr) > 0)
+
+    def sums(self, weights: Array) -> Array:
+        """For each cell, the weight of the rows in it."""
+        return np.asarray(self.matrix @ weights)
+
+    def rows_in(self, cell: int) -> Places:
+        """Which rows are in a cell, in their order."""
+        begin, end = self.matrix.indptr[cell : cell + 2]
+        return np.asarray(self.matrix.indices[begin:end], dtype=np.intp)
 
 
 class RowsOracle:
-    """Potentials in, log Z and marginals of weighted rows out.
-
-    Attributes:
-        layout: the cliques and where they lie.
-    """
+    """Potentials in, log Z and marginals of weighted rows out."""
 
     def __init__(self, layout: Layout, codes: Codes, log_shares: Array) -> None:
         self.layout = layout
         self._log_shares = log_shares
         self._cells = [row_cells(codes, layout.domain, clique) for clique in layout.cliques]
-        self._spans = list(zip(layout.offsets, layout.offsets[1:], strict=False))
 
-    def __call__(self, theta: Array, out: Array | None = None) -> tuple[float, Array]:
+    def __call__(self, theta: Array) -> tuple[float, Array]:
         log_z, shares = self.shares(theta)
-        sums = self._members.sums(shares)
-        if out is None:
-            return log_z, sums
-        out[...] = sums
-        return log_z, out
+        return log_z, self._members.sums(shares)
 
     @cached_property
     def _members(self) -> Membership:
-        sizes = (stop - start for start, stop in self._spans)
-        return Membership.of(zip(self._cells, sizes, strict=True), len(self._log_shares))
+        return Membership.of(zip(self._cells, self.layout.sizes, strict=True), len(self._log_shares))
 
     def shares(self, theta: Array) -> tuple[float, Array]:
         """log Z and each row's share of the tilted mass."""
         logs = self._log_shares.copy()
-        for cells, (start, stop) in zip(self._cells, self._spans, strict=True):
-            logs += theta[start:stop].take(cells)
+        for cells, span in zip(self._cells, self.layout.spans, strict=True):
+            logs += theta[span].take(cells)
         return softmax(logs)
 
 
@@ -57,24 +90,17 @@ class RowsTilted(Tilted):
     domain: Domain
     codes: Codes
     shares: Array
-    log_normaliser: float
 
     @classmethod
     def of(cls, layout: Layout, codes: Codes, log_shares: Array, potentials: Potentials) -> "RowsTilted":
         """Tilt rows by potentials on the cliques of `layout`."""
         log_z, shares = RowsOracle(layout, codes, log_shares).shares(layout.pack(potentials))
-        return cls(layout.domain, codes, shares, log_z)
-
-    @property
-    def log_z(self) -> float:
-        return self.log_normaliser
+        return cls(log_z, layout.domain, codes, shares)
 
     def project(self, clique: Clique) -> Array:
-        shape = self.domain.project(clique).shape
         cells = row_cells(self.codes, self.domain, clique)
-        size = self.domain.size_of(clique)
-        sums = np.bincount(cells, weights=self.shares, minlength=size)
-        return np.asarray(sums.reshape(shape), dtype=np.float64)
+        sums = np.bincount(cells, weights=self.shares, minlength=self.domain.size_of(clique))
+        return np.asarray(sums.reshape(self.domain.project(clique).shape), dtype=np.float64)
 
     def answers(self, queries: Sequence[Query]) -> list[Array]:
         return [self._answer(query) for query in queries]

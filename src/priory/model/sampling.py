@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priory.errors import OptionError
-from priory.factor import Array, cell_codes
+from priory.queries.factor import Array, cell_codes
 
 Codes = NDArray[np.int32]
 Ints = NDArray[np.int64]
@@ -23,15 +23,10 @@ _RECORDS_A_GROUP = 200
 
 @dataclass(frozen=True, eq=False)
 class Chance:
-    """Where chance comes from, and how records are divided among cells.
+    """Where chance comes from, and how records are divided among cells."""
 
-    Attributes:
-        rng: the generator.
-        method: "rounding" or "independent".
-    """
-
-    rng: np.random.Generator
-    method: Method
+    rng: np.random.Generator  # the generator
+    method: Method  # "rounding" or "independent"
 
     @classmethod
     def of(cls, seed: int | np.random.Generator | None, method: Method) -> "Chance":
@@ -87,14 +82,7 @@ def drawn_alike(weights: Array, n: int, chance: Chance) -> Ints:
 
 
 def drawn(groups: Ints, size: int, weights: Weights, chance: Chance) -> Ints:
-    """Draw a cell for each record given the group it is in.
-
-    Args:
-        groups: the group of each record.
-        size: how many groups there can be.
-        weights: for some groups, the weights of their cells, one row a group.
-        chance: how to draw.
-    """
+    """Draw a cell for each record, given which of `size` groups it is in; `weights` gives those of a group as a row."""
     present, tally = _tallied(groups, size)
     # A cell of a group is to meet a random record of it: shuffle one or the other, whichever is quicker.
     few = len(groups) >= _RECORDS_A_GROUP * len(present)
@@ -130,15 +118,10 @@ def _tallied(groups: Ints, size: int) -> tuple[Ints, Ints]:
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """Rows that are filled column by column.
+    """Rows that are filled column by column."""
 
-    Attributes:
-        shape: how many values each attribute can take.
-        codes: the rows.
-    """
-
-    shape: tuple[int, ...]
-    codes: Codes
+    shape: tuple[int, ...]  # how many values each attribute can take
+    codes: Codes  # the rows
 
     @classmethod
     def empty(cls, n: int, shape: tuple[int, ...]) -> "Columns":
@@ -146,13 +129,9 @@ class Columns:
         return cls(shape, np.empty((n, len(shape)), dtype=np.int32, order="F"))
 
     def draw(self, new: tuple[int, ...], given: tuple[int, ...], weights: Weights, chance: Chance) -> None:
-        """Fill the columns `new`, given those of `given`.
+        """Fill the columns `new`, given those of `given`, which were drawn before.
 
-        Args:
-            new: the attributes to draw, whose cells are the columns of the weights, in C order.
-            given: attributes drawn before, whose cells are the groups.
-            weights: for some groups, the weights of their cells.
-            chance: how to draw.
+        The cells of `given` are the groups, those of `new` the columns of their weights, in C order.
         """
         if not new:
             return
@@ -168,11 +147,7 @@ class Columns:
 
 
 def checked_count(n: int) -> int:
-    """Check a number of rows.
-
-    Raises:
-        OptionError: it is not a whole number of at least 0.
-    """
+    """A number of rows; an `OptionError` unless it is a whole number of at least 0."""
     if isinstance(n, bool) or not hasattr(n, "__index__") or n < 0:
         raise OptionError("n", f"the number of rows is a whole number, at least 0; got {n!r}")
     return int(n)

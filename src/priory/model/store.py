@@ -2,17 +2,16 @@
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from priory.domain import Domain
 from priory.errors import OptionError, PrioryError, ReleaseError
-from priory.factor import Factor
 from priory.model.bases import Base, Mixture, Product, PublicRows, Uniform
 from priory.model.model import Model
+from priory.queries.domain import Domain
+from priory.queries.factor import Factor
 
 Meta = dict[str, Any]
 Arrays = dict[str, NDArray[Any]]
@@ -21,13 +20,8 @@ Arrays = dict[str, NDArray[Any]]
 def to_arrays(base: Base, *, embed_public_rows: bool = False) -> tuple[Meta, Arrays]:
     """A model or a base as metadata and arrays.
 
-    Args:
-        base: what to write; a `Model` is a base too.
-        embed_public_rows: whether public rows themselves are written. Without it only their fingerprint is, and whoever
-            reads the data must supply the same rows.
-
-    Raises:
-        OptionError: the base is a custom one, which only its author can write.
+    Without `embed_public_rows` only a fingerprint of public rows is written, and whoever reads the data must supply the
+    same rows. A custom base, which only its author can write, is an `OptionError`.
     """
     arrays: Arrays = {}
     return _written(base, "", arrays, embed=embed_public_rows), arrays
@@ -68,85 +62,42 @@ def fingerprint(rows: PublicRows) -> str:
 def from_arrays(
     meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], *, public: Iterable[PublicRows] = ()
 ) -> Base:
-    """The model or base that `to_arrays` wrote.
-
-    Args:
-        meta: the metadata.
-        arrays: the arrays.
-        public: public rows that were not embedded; they are matched by fingerprint.
+    """The model or base that `to_arrays` wrote; `public` are rows that were not embedded, matched by fingerprint.
 
     Raises:
         ReleaseError: the data is damaged, or public rows are missing.
     """
-    known = {fingerprint(rows): rows for rows in public}
     try:
-        return _Reader(arrays, known).read(meta)
+        return _read(meta, "", arrays, {fingerprint(rows): rows for rows in public})
+    except ReleaseError:
+        raise
+    except PrioryError as error:
+        raise ReleaseError(f"the stored model is damaged: {error}") from error
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ReleaseError(f"the stored model is damaged: {type(error).__name__}: {error}") from error
 
 
-@dataclass(frozen=True, eq=False)
-class _Reader:
-    """Reads models and bases.
-
-    Attributes:
-        arrays: the arrays of all of them.
-        known: public rows that were supplied, by fingerprint.
-        prefix: what the names of the arrays of the present one begin with.
-    """
-
-    arrays: Mapping[str, NDArray[Any]]
-    known: Mapping[str, PublicRows]
-    prefix: str = ""
-
-    def read(self, meta: Mapping[str, Any]) -> Base:
-        kinds = {
-            "model": self._model,
-            "mixture": self._mixture,
-            "uniform": lambda meta: Uniform(_domain(meta)),
-            "product": self._product,
-            "public-rows": self._rows,
-        }
-        if meta["kind"] not in kinds:
-            what = f"a part of unknown kind {meta['kind']!r}"
-            raise ReleaseError(f"the stored model has {what}; a newer version may read it")
-        try:
-            return kinds[meta["kind"]](meta)
-        except ReleaseError:
-            raise
-        except PrioryError as error:
-            raise ReleaseError(f"the stored model is damaged: {error}") from error
-
-    def _below(self, meta: Mapping[str, Any], name: str) -> Base:
-        return replace(self, prefix=f"{self.prefix}{name}/").read(meta)
-
-    def _array(self, name: str) -> NDArray[Any]:
-        return self.arrays[self.prefix + name]
-
-    def _model(self, meta: Mapping[str, Any]) -> Base:
-        cliques = [tuple(clique) for clique in meta["cliques"]]
-        potentials = {clique: self._array(f"potentials/{i}") for i, clique in enumerate(cliques)}
-        return Model.of(self._below(meta["base"], "base"), potentials, meta["total"])
-
-    def _mixture(self, meta: Mapping[str, Any]) -> Base:
-        parts = [self._below(part, f"part/{i}") for i, part in enumerate(meta["parts"])]
+def _read(
+    meta: Mapping[str, Any], prefix: str, arrays: Mapping[str, NDArray[Any]], known: Mapping[str, PublicRows]
+) -> Base:
+    kind = meta["kind"]
+    if kind == "model":
+        base = _read(meta["base"], f"{prefix}base/", arrays, known)
+        potentials = {tuple(clique): arrays[f"{prefix}potentials/{i}"] for i, clique in enumerate(meta["cliques"])}
+        return Model.of(base, potentials, meta["total"])
+    if kind == "mixture":
+        parts = [_read(part, f"{prefix}part/{i}/", arrays, known) for i, part in enumerate(meta["parts"])]
         return Mixture(list(zip(meta["weights"], parts, strict=True)))
-
-    def _product(self, meta: Mapping[str, Any]) -> Base:
-        domain = _domain(meta)
-        marginals = enumerate(meta["attributes"])
-        factors = [Factor.of(domain.project((name,)), self._array(f"marginal/{i}")) for i, name in marginals]
-        return Product(factors, domain=domain)
-
-    def _rows(self, meta: Mapping[str, Any]) -> Base:
-        if meta["embedded"]:
-            return PublicRows(self._array("codes"), _domain(meta), self._array("shares"))
-        if meta["fingerprint"] not in self.known:
-            raise ReleaseError(
-                "the model starts from public rows that were not stored with it; supply the same rows again"
-            )
-        return self.known[meta["fingerprint"]]
-
-
-def _domain(meta: Mapping[str, Any]) -> Domain:
-    return Domain.of(dict(meta["domain"]))
+    if kind not in ("uniform", "product", "public-rows"):
+        raise ReleaseError(f"the stored model has a part of unknown kind {kind!r}; a newer version may read it")
+    domain = Domain.of(dict(meta["domain"]))
+    if kind == "uniform":
+        return Uniform(domain)
+    if kind == "product":
+        shares = {name: arrays[f"{prefix}marginal/{i}"] for i, name in enumerate(meta["attributes"])}
+        return Product([Factor.of(domain.project((name,)), own) for name, own in shares.items()], domain=domain)
+    if meta["embedded"]:
+        return PublicRows(arrays[f"{prefix}codes"], domain, arrays[f"{prefix}shares"])
+    if meta["fingerprint"] not in known:
+        raise ReleaseError("the model starts from public rows that were not stored with it; supply the same rows again")
+    return known[meta["fingerprint"]]

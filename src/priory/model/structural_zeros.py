@@ -5,25 +5,20 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from priory.domain import Clique, Domain
 from priory.errors import DataError, DomainError
-from priory.factor import Factor
 from priory.model.bases import Base
 from priory.model.model import Model
 from priory.model.tilted import merged
+from priory.queries.domain import Clique, Domain
+from priory.queries.factor import Factor
 
 Impossible = Sequence[tuple[Clique, NDArray[np.bool_]]]
 
 
 def without_zeros(base: Base, impossible: Impossible) -> Base:
-    """The base without structural zeros.
+    """The base without structural zeros: for each constrained clique, the cells that no row can have.
 
-    Args:
-        base: the base.
-        impossible: for each constrained clique, which of its cells no row can have.
-
-    Raises:
-        DataError: nothing would be left of it.
+    A `DataError` where nothing would be left of it.
     """
     zeros = structural_zeros(base.domain, impossible)
     if not zeros or rules_out(base, zeros):

@@ -2,15 +2,16 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from priory.domain import Clique, Domain
-from priory.factor import Array, Factor, cell_codes
 from priory.model.engine.layout import Layout
 from priory.model.sampling import Chance, Codes
+from priory.queries.domain import Clique, Domain
+from priory.queries.factor import Array, Factor, cell_codes
 from priory.queries.query import Query
 
 Potentials = Mapping[Clique, Factor]
@@ -23,17 +24,15 @@ class Oracle(Protocol):
     def layout(self) -> Layout:
         """The cliques and where their tables lie in the vectors."""
 
-    def __call__(self, theta: Array, out: Array | None = None) -> tuple[float, Array]:
+    def __call__(self, theta: Array) -> tuple[float, Array]:
         """log Z and the marginals, each summing to 1, at potentials `theta`; −∞ and zeros where no mass is left."""
 
 
+@dataclass(frozen=True, eq=False)
 class Tilted(ABC):
     """q(x) = b(x) exp(Σ_C θ_C(x_C)) / Z, normalised to 1."""
 
-    @property
-    @abstractmethod
-    def log_z(self) -> float:
-        """log Σ_x b(x) exp(Σ_C θ_C(x_C)); −∞ where no mass is left, and then nothing else can be asked."""
+    log_z: float  # log Σ_x b(x) exp(Σ_C θ_C(x_C)); −∞ where no mass is left, and then nothing else can be asked
 
     @abstractmethod
     def project(self, clique: Clique) -> Array:
@@ -56,6 +55,16 @@ class Tilted(ABC):
         """−Σ_x q(x) log q(x)."""
 
 
+def softmax(logs: Array) -> tuple[float, Array]:
+    """log Σ exp(logs) and exp(logs) divided by that sum; −∞ and zeros where all are −∞."""
+    top = logs.max()
+    if np.isneginf(top):
+        return -np.inf, np.zeros(len(logs))
+    shares = np.exp(logs - top)
+    mass = shares.sum()
+    return float(top + np.log(mass)), shares / mass
+
+
 def merged(first: Potentials, second: Potentials) -> dict[Clique, Factor]:
     """Both sets of potentials together; on a clique that both have, in whatever order of attributes, they add up."""
     together = dict(first)
@@ -63,11 +72,17 @@ def merged(first: Potentials, second: Potentials) -> dict[Clique, Factor]:
     for clique, factor in second.items():
         known = same.setdefault(frozenset(clique), clique)
         if known in together:
-            values = together[known].values + factor.transpose(known).values
-            together[known] = Factor(together[known].domain, values)
+            own = factor if clique == known else factor.transpose(known)
+            together[known] = Factor(own.domain, together[known].values + own.values)
         else:
             together[clique] = factor
     return together
+
+
+def inner(theta: Array, marginals: Array) -> float:
+    """Σ θ μ, where −∞ times 0 is 0."""
+    has_mass = marginals > 0
+    return float(theta[has_mass] @ marginals[has_mass])
 
 
 def row_cells(codes: NDArray[np.integer], domain: Domain, clique: Clique) -> NDArray[np.int64]:

@@ -14,9 +14,11 @@ from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 
+from priory.privacy.uniforms import context, to_decimal
+
 # Fifty digits, and an allowance of 10⁻⁴⁰ for the few roundings of one evaluation.
-_DIGITS = decimal.Context(prec=50, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
-_ALLOWANCE = Decimal("1e-40")
+DIGITS = context(50)
+ALLOWANCE = Decimal("1e-40")
 # log(α−1) is searched between these; the best α is near √(log(1/δ)/ρ).
 _LOWEST, _HIGHEST, _POINTS = math.log(1e-9), math.log(1e15), 200
 _SIGNIFICANT_BITS = 64
@@ -37,8 +39,8 @@ def epsilon_at(rho: Fraction, delta: Fraction) -> Fraction:
         return Fraction(0)
     r, log_delta = float(rho), math.log(delta)
     a = _minimiser(lambda a: r * (1 + a) + _excess(a, log_delta))
-    with decimal.localcontext(_DIGITS):
-        spent = _to_decimal(rho) * (1 + Decimal(a)) * (1 + _ALLOWANCE)
+    with decimal.localcontext(DIGITS):
+        spent = to_decimal(rho) * (1 + Decimal(a)) * (1 + ALLOWANCE)
         value = spent + _exact_excess(Decimal(a), delta)
     return max(Fraction(0), round_up(Fraction(value)))
 
@@ -53,9 +55,9 @@ def rho_within(epsilon: Fraction, delta: Fraction) -> Fraction:
     """
     e, log_delta = float(epsilon), math.log(delta)
     a = _minimiser(lambda a: (_excess(a, log_delta) - e) / (1 + a))
-    with decimal.localcontext(_DIGITS):
-        room = _to_decimal(epsilon) * (1 - _ALLOWANCE) - _exact_excess(Decimal(a), delta)
-        proposed = room / (1 + Decimal(a)) * (1 - _ALLOWANCE)
+    with decimal.localcontext(DIGITS):
+        room = to_decimal(epsilon) * (1 - ALLOWANCE) - _exact_excess(Decimal(a), delta)
+        proposed = room / (1 + Decimal(a)) * (1 - ALLOWANCE)
     return max(Fraction(0), round_down(Fraction(proposed)))
 
 
@@ -65,9 +67,9 @@ def delta_at(rho: Fraction, epsilon: Fraction) -> Fraction:
         return Fraction(0)
     r, e = float(rho), float(epsilon)
     a = Decimal(_minimiser(lambda a: a * ((1 + a) * r - e) - math.log(a) - (1 + a) * math.log1p(1 / a)))
-    with decimal.localcontext(_DIGITS):
-        exponent = a * ((1 + a) * _to_decimal(rho) - _to_decimal(epsilon)) - a.ln() - (1 + a) * (1 + 1 / a).ln()
-        value = (exponent + (1 + abs(exponent)) * _ALLOWANCE).exp()
+    with decimal.localcontext(DIGITS):
+        exponent = a * ((1 + a) * to_decimal(rho) - to_decimal(epsilon)) - a.ln() - (1 + a) * (1 + 1 / a).ln()
+        value = (exponent + (1 + abs(exponent)) * ALLOWANCE).exp()
     return min(Fraction(1), round_up(Fraction(value)))
 
 
@@ -78,10 +80,10 @@ def _excess(a: float, log_delta: float) -> float:
 
 def _exact_excess(a: Decimal, delta: Fraction) -> Decimal:
     """The same with fifty digits, rounded up."""
-    with decimal.localcontext(_DIGITS):
-        first = (-(1 + a).ln() - _to_decimal(delta).ln()) / a
+    with decimal.localcontext(DIGITS):
+        first = (-(1 + a).ln() - to_decimal(delta).ln()) / a
         second = (1 + 1 / a).ln()
-        return first - second + (1 + abs(first) + abs(second)) * _ALLOWANCE
+        return first - second + (1 + abs(first) + abs(second)) * ALLOWANCE
 
 
 def _minimiser(f: Callable[[float], float]) -> float:
@@ -94,10 +96,6 @@ def _minimiser(f: Callable[[float], float]) -> float:
         left, right = high - golden * (high - low), low + golden * (high - low)
         low, high = (low, right) if f(math.exp(left)) < f(math.exp(right)) else (left, high)
     return math.exp((low + high) / 2)
-
-
-def _to_decimal(value: Fraction) -> Decimal:
-    return _DIGITS.divide(Decimal(value.numerator), Decimal(value.denominator))
 
 
 def round_down(value: Fraction) -> Fraction:

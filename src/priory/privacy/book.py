@@ -14,19 +14,12 @@ NOTHING = Fraction(0)
 
 @dataclass(frozen=True)
 class Terms:
-    """What a ledger was made for; fixed for good.
+    """What a ledger was made for; fixed for good."""
 
-    Attributes:
-        dataset: the declared name of the data set. A new version of the table with the same persons keeps it.
-        schema: the schema, as YAML text; empty where it is still to be bound, which is done once.
-        total: what may be spent in all.
-        person: the column that names the person, or None if rows are what is protected.
-    """
-
-    dataset: str
-    schema: str
-    total: Budget
-    person: str | None = None
+    dataset: str  # the declared name of the data set. A new version of the table with the same persons keeps it
+    schema: str  # the schema, as YAML text; empty where it is still to be bound, which is done once
+    total: Budget  # what may be spent in all
+    person: str | None = None  # the column that names the person, or None if rows are what is protected
 
     @property
     def unit(self) -> str:
@@ -47,58 +40,33 @@ class EntryState(StrEnum):
 
 @dataclass(frozen=True)
 class Event:
-    """One payment of a run, with what its price follows from, so that it can be priced anew under a better theorem.
+    """One payment of a run, with what its price follows from, so that it can be priced anew under a better theorem."""
 
-    Attributes:
-        kind: the noise or the choice that was paid for.
-        what: the public description of what was asked.
-        cost: in the currency of the run.
-        currency: which that is; None where version 0.1 wrote it.
-        sensitivity: of the answers that noise was added to, or None.
-        moved: how far one person moves a score that was chosen by, in the score's steps, or None.
-        scale: of the noise or the choice, or None.
-        draws: how many independent picks were paid for together; 1 for noise.
-        additive: δ′, what it adds to δ beside the cost.
-    """
-
-    kind: str
-    what: str
-    cost: Fraction
-    currency: Currency | None = None
-    sensitivity: Sensitivity | None = None
-    moved: Fraction | None = None
-    scale: Fraction | None = None
-    draws: int = 1
-    additive: Fraction = NOTHING
+    kind: str  # the noise or the choice that was paid for
+    what: str  # the public description of what was asked
+    cost: Fraction  # in the currency of the run
+    currency: Currency | None = None  # which that is; None where version 0.1 wrote it
+    sensitivity: Sensitivity | None = None  # of the answers that noise was added to, or None
+    moved: Fraction | None = None  # how far one person moves a score that was chosen by, in the score's steps, or None
+    scale: Fraction | None = None  # of the noise or the choice, or None
+    draws: int = 1  # how many independent picks were paid for together; 1 for noise
+    additive: Fraction = NOTHING  # δ′, what it adds to δ beside the cost
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One line of the book.
+    """One line of the book."""
 
-    Attributes:
-        number: counted from 1.
-        mechanism: who asked.
-        asked: what was set aside, in the ledger's currency.
-        charged: what counts against the total.
-        state: how it stands. One that is still open after its process has died is charged in full.
-        opened: when, in UTC.
-        closed: when, in UTC, or None.
-        events: what was paid for.
-        asked_additive: the δ′ that was set aside.
-        charged_additive: the δ′ that counts against the total's.
-    """
-
-    number: int
-    mechanism: str
-    asked: Fraction
-    charged: Fraction
-    state: EntryState
-    opened: str
-    closed: str | None
-    events: tuple[Event, ...] = ()
-    asked_additive: Fraction = NOTHING
-    charged_additive: Fraction = NOTHING
+    number: int  # counted from 1
+    mechanism: str  # who asked
+    asked: Fraction  # what was set aside, in the ledger's currency
+    charged: Fraction  # what counts against the total
+    state: EntryState  # how it stands. One that is still open after its process has died is charged in full
+    opened: str  # when, in UTC
+    closed: str | None  # when, in UTC, or None
+    events: tuple[Event, ...] = ()  # what was paid for
+    asked_additive: Fraction = NOTHING  # the δ′ that was set aside
+    charged_additive: Fraction = NOTHING  # the δ′ that counts against the total's
 
 
 def check_terms(terms: Terms) -> None:

@@ -19,7 +19,7 @@ from typing import Any
 
 from priory.errors import LedgerError
 from priory.privacy.book import Entry, EntryState, Event, Terms, now
-from priory.privacy.budget import Budget, Currency
+from priory.privacy.budget import Budget, Currency, encoded
 from priory.queries.sensitivity import Sensitivity
 
 FORMAT = 2
@@ -40,6 +40,9 @@ _LINES = (
     )""",
     "CREATE TABLE head (lines INTEGER NOT NULL, events INTEGER NOT NULL, seal TEXT NOT NULL)",
 )
+# What of a line is stored and sealed; in format 1 and now.
+_FIRST_COLUMNS = ("number", "mechanism", "asked", "charged", "state", "opened", "closed")
+_COLUMNS = (*_FIRST_COLUMNS[:4], "asked_additive", "charged_additive", *_FIRST_COLUMNS[4:])
 
 
 def connect(path: Path) -> sqlite3.Connection:
@@ -58,23 +61,19 @@ def connect(path: Path) -> sqlite3.Connection:
 def write_new(connection: sqlite3.Connection, terms: Terms) -> None:
     """Write `terms` and a new key into an empty file."""
     secret = secrets.token_bytes(32)
-    text = _terms_text(terms)
+    known = {"dataset": terms.dataset, "schema": terms.schema, "person": terms.person}
+    text = json.dumps({**known, **terms.total.encoded(), "made": now()})
     connection.execute(f"PRAGMA application_id = {_APPLICATION}")
     connection.execute(f"PRAGMA user_version = {FORMAT}")
     connection.execute("BEGIN IMMEDIATE")
-    for table in (_TERMS, *_LINES):
-        connection.execute(table)
+    connection.execute(_TERMS)
     connection.execute("INSERT INTO terms VALUES (?, ?, ?)", (text, secret, _seal(secret, (text,))))
-    connection.execute("INSERT INTO head VALUES (0, 0, ?)", (_seal(secret, ("head", 0, 0)),))
+    _make_tables(connection, secret)
     connection.execute("COMMIT")
 
 
 def read_terms(connection: sqlite3.Connection) -> tuple[Terms, bytes]:
-    """The terms and the key.
-
-    Raises:
-        LedgerError: the file is no ledger, newer than this version reads, or damaged.
-    """
+    """The terms and the key; a file that is no ledger, is newer than this version or is damaged is refused."""
     if connection.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION:
         raise LedgerError("this file is not a ledger")
     if _format(connection) > FORMAT:
@@ -90,11 +89,7 @@ def read_terms(connection: sqlite3.Connection) -> tuple[Terms, bytes]:
 
 
 def bind_schema(connection: sqlite3.Connection, secret: bytes, schema: str) -> Terms:
-    """Write the schema into terms that have none yet.
-
-    Raises:
-        LedgerError: they have one.
-    """
+    """Write the schema into terms, which must have none yet."""
     terms, _ = read_terms(connection)
     if terms.schema:
         raise LedgerError("this ledger is bound to a schema already")
@@ -105,46 +100,23 @@ def bind_schema(connection: sqlite3.Connection, secret: bytes, schema: str) -> T
 
 
 def read_lines(connection: sqlite3.Connection, secret: bytes) -> list[Entry]:
-    """Every line, in order, without its events.
-
-    Raises:
-        LedgerError: one is missing or was changed.
-    """
-    if _format(connection) == 1:
-        return _first_lines(connection, secret)
-    found = connection.execute(
-        "SELECT number, mechanism, asked, charged, asked_additive, charged_additive, state, opened, closed, seal "
-        "FROM reservations ORDER BY number"
-    ).fetchall()
-    if [row[0] for row in found] != list(range(1, len(found) + 1)):
+    """Every line, in order, without its events; a book in which one is missing or was changed is refused."""
+    is_first = _format(connection) == 1
+    columns, mark = (_FIRST_COLUMNS, ()) if is_first else (_COLUMNS, ("line",))
+    rows = connection.execute(f"SELECT {', '.join(columns)}, seal FROM reservations ORDER BY number").fetchall()
+    if not all(_is_sealed(secret, (*mark, *row[:-1]), row[-1]) for row in rows):
         raise _damaged()
-    if not all(_is_sealed(secret, ("line", *row[:-1]), row[-1]) for row in found):
+    if [row[0] for row in rows] != list(range(1, len(rows) + 1)):
         raise _damaged()
-    lines, events = _head(connection, secret)
-    if lines != len(found) or events != connection.execute("SELECT count(*) FROM events").fetchone()[0]:
-        raise _damaged()
-    return [
-        Entry(
-            number,
-            mechanism,
-            Fraction(asked),
-            Fraction(charged),
-            EntryState(state),
-            opened,
-            closed,
-            asked_additive=Fraction(asked_additive),
-            charged_additive=Fraction(charged_additive),
-        )
-        for number, mechanism, asked, charged, asked_additive, charged_additive, state, opened, closed, _ in found
-    ]
+    if not is_first:
+        events = connection.execute("SELECT count(*) FROM events").fetchone()[0]
+        if _head(connection, secret) != (len(rows), events):
+            raise _damaged()
+    return [_line(dict(zip(columns, row, strict=False))) for row in rows]
 
 
 def read_events(connection: sqlite3.Connection, secret: bytes) -> dict[int, list[Event]]:
-    """What each line paid for.
-
-    Raises:
-        LedgerError: one was changed.
-    """
+    """What each line paid for; a book in which that was changed is refused."""
     if _format(connection) == 1:
         return _first_events(connection)
     paid: dict[int, list[Event]] = {}
@@ -160,17 +132,16 @@ def read_events(connection: sqlite3.Connection, secret: bytes) -> dict[int, list
 def insert_line(connection: sqlite3.Connection, secret: bytes, entry: Entry) -> None:
     """Write a new line."""
     lines, events = _head(connection, secret)
-    _write_line(connection, secret, entry)
+    write_line(connection, secret, entry)
     _count(connection, secret, lines + 1, events)
 
 
-def update_line(connection: sqlite3.Connection, secret: bytes, entry: Entry) -> None:
-    """Write a line over itself."""
-    fields = _fields(entry)
-    connection.execute(
-        "UPDATE reservations SET charged = ?, charged_additive = ?, state = ?, closed = ?, seal = ? WHERE number = ?",
-        (fields[3], fields[5], fields[6], fields[8], _seal(secret, ("line", *fields)), entry.number),
-    )
+def write_line(connection: sqlite3.Connection, secret: bytes, entry: Entry) -> None:
+    """Write a line, over itself where it is there already."""
+    fields = tuple(encoded({name: getattr(entry, name) for name in _COLUMNS}).values())
+    places = ", ".join("?" * (len(fields) + 1))
+    sealed = (*fields, _seal(secret, ("line", *fields)))
+    connection.execute(f"INSERT OR REPLACE INTO reservations VALUES ({places})", sealed)
 
 
 def insert_events(
@@ -178,55 +149,40 @@ def insert_events(
 ) -> None:
     """Write further events of a line, the first of them with the number `first`."""
     lines, so_far = _head(connection, secret)
-    _write_events(connection, secret, reservation, first, events)
+    keyed = [(reservation, number, _event_text(event)) for number, event in enumerate(events, start=first)]
+    connection.executemany(
+        "INSERT INTO events VALUES (?, ?, ?, ?)", [(*fields, _seal(secret, ("event", *fields))) for fields in keyed]
+    )
     _count(connection, secret, lines, so_far + len(events))
 
 
 def upgrade(connection: sqlite3.Connection, secret: bytes) -> None:
-    """Rewrite format 1 as format 2, in the transaction at hand; does nothing to format 2.
-
-    Raises:
-        LedgerError: a line is missing or was changed.
-    """
+    """Rewrite format 1 as format 2, in the transaction at hand; does nothing to format 2."""
     if _format(connection) == FORMAT:
         return
-    lines, paid = _first_lines(connection, secret), _first_events(connection)
+    lines, paid = read_lines(connection, secret), _first_events(connection)
     connection.execute("DROP TABLE events")
     connection.execute("DROP TABLE reservations")
+    _make_tables(connection, secret)
+    for entry in lines:
+        insert_line(connection, secret, entry)
+        insert_events(connection, secret, entry.number, 0, paid.get(entry.number, []))
+    connection.execute(f"PRAGMA user_version = {FORMAT}")
+
+
+def _make_tables(connection: sqlite3.Connection, secret: bytes) -> None:
     for table in _LINES:
         connection.execute(table)
-    for entry in lines:
-        _write_line(connection, secret, entry)
-        _write_events(connection, secret, entry.number, 0, paid.get(entry.number, []))
-    count = sum(map(len, paid.values()))
-    connection.execute("INSERT INTO head VALUES (?, ?, '')", (len(lines), count))
-    _count(connection, secret, len(lines), count)
-    connection.execute(f"PRAGMA user_version = {FORMAT}")
+    connection.execute("INSERT INTO head VALUES (0, 0, ?)", (_seal(secret, ("head", 0, 0)),))
 
 
 def _format(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
-def _fields(entry: Entry) -> tuple[Any, ...]:
-    """What of a line is stored and sealed."""
-    amounts = (entry.asked, entry.charged, entry.asked_additive, entry.charged_additive)
-    return (entry.number, entry.mechanism, *map(str, amounts), entry.state.value, entry.opened, entry.closed)
-
-
-def _write_line(connection: sqlite3.Connection, secret: bytes, entry: Entry) -> None:
-    fields = _fields(entry)
-    places = ", ".join("?" * (len(fields) + 1))
-    connection.execute(f"INSERT INTO reservations VALUES ({places})", (*fields, _seal(secret, ("line", *fields))))
-
-
-def _write_events(
-    connection: sqlite3.Connection, secret: bytes, reservation: int, first: int, events: Sequence[Event]
-) -> None:
-    keyed = [(reservation, number, _event_text(event)) for number, event in enumerate(events, start=first)]
-    connection.executemany(
-        "INSERT INTO events VALUES (?, ?, ?, ?)", [(*fields, _seal(secret, ("event", *fields))) for fields in keyed]
-    )
+def _line(fields: dict[str, Any]) -> Entry:
+    amounts = {name: Fraction(text) for name, text in fields.items() if name.startswith(("asked", "charged"))}
+    return Entry(**{**fields, **amounts, "state": EntryState(fields["state"])})
 
 
 def _head(connection: sqlite3.Connection, secret: bytes) -> tuple[int, int]:
@@ -240,21 +196,6 @@ def _head(connection: sqlite3.Connection, secret: bytes) -> tuple[int, int]:
 def _count(connection: sqlite3.Connection, secret: bytes, lines: int, events: int) -> None:
     seal = _seal(secret, ("head", lines, events))
     connection.execute("UPDATE head SET lines = ?, events = ?, seal = ?", (lines, events, seal))
-
-
-def _first_lines(connection: sqlite3.Connection, secret: bytes) -> list[Entry]:
-    """The lines of format 1."""
-    found = connection.execute(
-        "SELECT number, mechanism, asked, charged, state, opened, closed, seal FROM reservations ORDER BY number"
-    ).fetchall()
-    if [row[0] for row in found] != list(range(1, len(found) + 1)):
-        raise _damaged()
-    if not all(_is_sealed(secret, row[:-1], row[-1]) for row in found):
-        raise _damaged()
-    return [
-        Entry(number, mechanism, Fraction(asked), Fraction(charged), EntryState(state), opened, closed)
-        for number, mechanism, asked, charged, state, opened, closed, _ in found
-    ]
 
 
 def _first_events(connection: sqlite3.Connection) -> dict[int, list[Event]]:
@@ -271,40 +212,19 @@ def _first_events(connection: sqlite3.Connection) -> dict[int, list[Event]]:
 
 def _event_text(event: Event) -> str:
     size = event.sensitivity
-    return json.dumps(
-        {
-            "kind": event.kind,
-            "what": event.what,
-            "cost": str(event.cost),
-            "currency": None if event.currency is None else event.currency.value,
-            "l1": None if size is None else str(size.l1),
-            "l2_squared": None if size is None else str(size.l2_squared),
-            "moved": None if event.moved is None else str(event.moved),
-            "scale": None if event.scale is None else str(event.scale),
-            "draws": event.draws,
-            "additive": str(event.additive),
-        }
-    )
+    norms = {"l1": size and size.l1, "l2_squared": size and size.l2_squared}
+    return json.dumps(encoded({name: fact for name, fact in vars(event).items() if name != "sensitivity"} | norms))
 
 
 def _event_of(text: str) -> Event:
     fields = json.loads(text)
-    return Event(
-        fields["kind"],
-        fields["what"],
-        Fraction(fields["cost"]),
-        None if fields["currency"] is None else Currency(fields["currency"]),
-        None if fields["l1"] is None else Sensitivity(Fraction(fields["l1"]), Fraction(fields["l2_squared"])),
-        None if fields["moved"] is None else Fraction(fields["moved"]),
-        None if fields["scale"] is None else Fraction(fields["scale"]),
-        fields["draws"],
-        Fraction(fields["additive"]),
-    )
-
-
-def _terms_text(terms: Terms) -> str:
-    known = {"dataset": terms.dataset, "schema": terms.schema, "person": terms.person}
-    return json.dumps({**known, **terms.total.encoded(), "made": now()})
+    names = ("cost", "l1", "l2_squared", "moved", "scale", "additive")
+    numbers = {name: None if fields[name] is None else Fraction(fields[name]) for name in names}
+    l1, l2_squared = numbers.pop("l1"), numbers.pop("l2_squared")
+    size = None if l1 is None or l2_squared is None else Sensitivity(l1, l2_squared)
+    currency = None if fields["currency"] is None else Currency(fields["currency"])
+    named = {name: fields[name] for name in ("kind", "what", "draws")}
+    return Event(**named, **numbers, currency=currency, sensitivity=size)  # type: ignore[arg-type]
 
 
 def _terms_of(text: str) -> Terms:

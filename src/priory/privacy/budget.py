@@ -11,6 +11,7 @@ from typing import Any
 from priory.errors import OptionError
 from priory.privacy.accounting import epsilon_at, rho_within
 from priory.privacy.gaussian import gaussian_epsilon, mu_squared_within
+from priory.privacy.uniforms import to_decimal
 from priory.queries.sensitivity import Relation
 
 Number = int | float | str | Decimal | Fraction
@@ -161,7 +162,7 @@ class Budget:
     def _checked(cls, currency: Currency, amount: Fraction, relation: str | Relation, max_rows: int) -> "Budget":
         if isinstance(max_rows, bool) or not isinstance(max_rows, int) or max_rows < 1:
             raise OptionError("max_rows", f"a whole number of records per person, at least 1; got {max_rows!r}")
-        return cls(currency, amount, Relation.of(relation), max_rows)
+        return cls(currency, amount, Relation(relation), max_rows)
 
     @property
     def is_pure(self) -> bool:
@@ -169,24 +170,12 @@ class Budget:
         return self.currency is Currency.PURE
 
     def epsilon_at(self, delta: Fraction) -> Fraction:
-        """The ε that the amount promises at δ, rounded up; what is additive is taken off δ first.
-
-        Raises:
-            OptionError: δ is no more than what is additive.
-        """
+        """The ε that the amount promises at δ, rounded up; what is additive is taken off δ first."""
         return epsilon_of(self.currency, self.amount, delta - self.additive)
 
     def encoded(self) -> dict[str, Any]:
         """Every field as JSON can hold it, fractions as text."""
-        return {
-            "currency": self.currency.value,
-            "amount": str(self.amount),
-            "epsilon": None if self.epsilon is None else str(self.epsilon),
-            "delta": None if self.delta is None else str(self.delta),
-            "additive": str(self.additive),
-            "relation": self.relation.value,
-            "max_rows": self.max_rows,
-        }
+        return encoded(vars(self))
 
     @classmethod
     def decoded(cls, fields: Mapping[str, Any], fraction: Callable[[str], Fraction] = Fraction) -> "Budget":
@@ -236,11 +225,7 @@ class Budget:
 
 
 def epsilon_of(currency: Currency, amount: Fraction, delta: Fraction) -> Fraction:
-    """The smallest ε found at which `amount` gives (ε, δ); never below the exact one.
-
-    Raises:
-        OptionError: δ is not above 0 and the amount is not a pure ε.
-    """
+    """The smallest ε found at which `amount` gives (ε, δ); never below the exact one. Only a pure ε needs no δ."""
     if currency is Currency.PURE:
         return amount
     if delta <= 0:
@@ -248,12 +233,13 @@ def epsilon_of(currency: Currency, amount: Fraction, delta: Fraction) -> Fractio
     return epsilon_at(amount, delta) if currency is Currency.ZCDP else gaussian_epsilon(amount, delta)
 
 
-def exact(name: str, value: Number) -> Fraction:
-    """The fraction that `value` spells: a float means the decimal it prints as, so 0.1 is one tenth.
+def encoded(fields: Mapping[str, object]) -> dict[str, Any]:
+    """The fields as JSON can hold them: fractions and names of currencies and relations as text."""
+    return {name: value if isinstance(value, int | None) else str(value) for name, value in fields.items()}
 
-    Raises:
-        OptionError: it is not a finite number.
-    """
+
+def exact(name: str, value: Number) -> Fraction:
+    """The fraction that `value` spells: a float means the decimal it prints as, so 0.1 is one tenth."""
     if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal | Fraction):
         raise OptionError(name, f"a number is needed; got {value!r}")
     if isinstance(value, Fraction):
@@ -285,15 +271,16 @@ def rounded_up(value: Fraction) -> str:
     >>> rounded_up(Fraction("1.0000049")), rounded_up(Fraction(1, 3))
     ('1.00001', '0.333334')
     """
-    return _digits(value, decimal.ROUND_CEILING)
+    # The double nearest to six digits prints as these.
+    return f"{float(rounded(value, 6, decimal.ROUND_CEILING)):.6g}"
 
 
 def rounded_down(value: Fraction) -> str:
     """Six digits of what is left, for people: never more than it is."""
-    return _digits(value, decimal.ROUND_FLOOR)
+    return f"{float(rounded(value, 6, decimal.ROUND_FLOOR)):.6g}"
 
 
-def _digits(value: Fraction, rounding: str) -> str:
-    short = decimal.Context(prec=6, rounding=rounding).divide(Decimal(value.numerator), Decimal(value.denominator))
-    # The double nearest to six digits prints as these.
-    return f"{float(short):.6g}"
+def rounded(value: Fraction, digits: int, rounding: str) -> Decimal:
+    """The nearest number of so many digits, in the direction that `rounding` of `decimal` says."""
+    with decimal.localcontext(prec=digits, rounding=rounding):
+        return to_decimal(value).normalize()

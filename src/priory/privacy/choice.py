@@ -37,13 +37,9 @@ _MOST_AT_ONCE = 2**20
 
 @dataclass(frozen=True)
 class Choice(ABC):
-    """A way to pick one of many integer scores.
+    """A way to pick one of many integer scores."""
 
-    Attributes:
-        scale: the divisor of the scores; a number that a double holds exactly.
-    """
-
-    scale: Fraction
+    scale: Fraction  # the divisor of the scores; a number that a double holds exactly
     kind: ClassVar[str]
 
     def epsilon(self, sensitivity: Fraction) -> Fraction:

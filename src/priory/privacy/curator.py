@@ -9,12 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priory.data.sources.raw import Probed, Reading
-from priory.data.sources.source import ROW_LIMIT, Source, checked_cliques
-from priory.domain import Clique
-from priory.errors import BudgetError, DataError, DomainError, OptionError
-from priory.privacy.budget import Budget, rounded_down, rounded_up
+from priory.data.sources.source import ROW_LIMIT, Source
+from priory.errors import DataError, DomainError, OptionError
+from priory.privacy.budget import Budget
 from priory.privacy.choice import Choice, ChoiceKind, choice_within
-from priory.privacy.functionals import Functional, LargestCell, MixtureError, NoisyNumber
+from priory.privacy.functionals import FUNCTIONALS, Functional, NoisyNumber
 from priory.privacy.journal import Answered, Forgetful, Journal, Numbered, Paid, Picked, PublicTotal
 from priory.privacy.ledger import Event, Reservation
 from priory.privacy.measurement import Measurement
@@ -22,28 +21,13 @@ from priory.privacy.noise import Floats, Integers, Noise, NoiseKind, noise_withi
 from priory.privacy.partition import persons_sensitivity, threshold_within
 from priory.privacy.progress import Progress, Step, silent
 from priory.privacy.randomness import Randomness, is_private, source_of
-from priory.privacy.scores import AbsoluteError, Dependence, L1Error, Neighbours, Payoff, Pick, Score
+from priory.privacy.scores import SCORES, Neighbours, Pick, Score
 from priory.privacy.statement import Statement
-from priory.privacy.truths import Exact, Truths, largest_entry
-from priory.queries.parts import (
-    Identity,
-    Matrix,
-    Mean,
-    Moments,
-    Numbers,
-    Point,
-    Prefix,
-    Range,
-    Recode,
-    Set,
-    Total,
-)
+from priory.privacy.truths import Key, Truths, key_of, largest_entry
+from priory.queries.domain import Clique, checked_cliques
+from priory.queries.parts import PARTS, Numbers
 from priory.queries.query import Query
 from priory.queries.sensitivity import Relation, Sensitivity, entry_range, sensitivity
-
-PARTS = (Identity, Total, Point, Set, Range, Prefix, Recode, Mean, Moments, Matrix)
-SCORES = (AbsoluteError, L1Error, Dependence, Payoff)
-FUNCTIONALS = (LargestCell, MixtureError)
 
 
 class Curator:
@@ -72,6 +56,7 @@ class Curator:
         self.domain = source.domain
         self.impossible = tuple(impossible)
         self.row_limit = source.row_limit
+        self._largest_entry = largest_entry(source.row_limit)
         # A model's answers may be about a few more rows than are declared, because its total has noise.
         self._scored_rows = max(source.row_limit, ROW_LIMIT)
         self._source = source
@@ -80,7 +65,7 @@ class Curator:
         self._progress = progress
         self._journal: Journal = Forgetful() if journal is None else journal
         self._public_total: int | None = None
-        self._checked: set[Exact] = set()
+        self._checked: set[Key] = set()
 
     def __repr__(self) -> str:
         return f"Curator({self.reservation!r}, {len(self.domain)} attributes)"
@@ -101,7 +86,7 @@ class Curator:
     @property
     def relation(self) -> Relation:
         """Which tables are neighbours."""
-        return Relation.of(self.budget.relation)
+        return Relation(self.budget.relation)
 
     @property
     def public_total(self) -> int | None:
@@ -122,6 +107,12 @@ class Curator:
             self._journal.write(PublicTotal(total))
         return self._public_total
 
+    @property
+    def public_count(self) -> tuple[Measurement, ...]:
+        """The number of rows as a measurement without noise, where it is public."""
+        total = self.public_total
+        return () if total is None else (Measurement.of(Query.marginal(self.domain, ()), np.array(total), 0.0),)
+
     def statement(self, mechanism: str) -> Statement:
         """What is promised about a release made with this curator."""
         drawn_by = self._randomness
@@ -138,14 +129,7 @@ class Curator:
             BudgetError: it is. Nothing was looked at.
         """
         self._check_share(budget)
-        if budget.amount > self.left:
-            letter = budget.currency.letter
-            raise BudgetError(
-                f"{letter} = {rounded_up(budget.amount)} is asked for and {letter} = {rounded_down(self.left)} is "
-                "left. Nothing was looked at",
-                asked=budget.amount,
-                left=self.left,
-            )
+        self.reservation.check_left(budget.amount)
 
     def answer(
         self, queries: Sequence[Query], shares: Sequence[Budget], *, noise: NoiseKind | None = None
@@ -160,13 +144,18 @@ class Curator:
         self._check_queries(queries)
         for share in shares:
             self._check_share(share)
-        requests = [self._request(query, share, noise) for query, share in zip(queries, shares, strict=True)]
+        sizes = [
+            sensitivity(query, share.relation, share.max_rows) for query, share in zip(queries, shares, strict=True)
+        ]
+        asked = zip(queries, sizes, shares, strict=True)
+        priced = [self._priced_noise(_described(query), size, share, noise) for query, size, share in asked]
         self._journal.make_room(queries)
-        self._charge([request.event for request in requests])
-        noisy = self._noisy(self._truths.of(queries), [request.noise for request in requests])
+        self._charge([event for _, event in priced])
+        noises = [bought for bought, _ in priced]
+        noisy = self._noisy(self._truths.of(queries), noises)
         measurements = tuple(
-            Measurement(request.query, values, request.noise.stddev, request.noise)
-            for request, values in zip(requests, noisy, strict=True)
+            Measurement(query, values, bought.stddev, bought)
+            for query, values, bought in zip(queries, noisy, noises, strict=True)
         )
         self._journal.write(Answered(measurements))
         return measurements
@@ -209,7 +198,8 @@ class Curator:
         event, choice = self._priced_choice(queries, score, share, draws, kind)
         self._journal.make_room((), draws)
         self._charge([event])
-        scores = score.scores(queries, self._scored_truths(queries, score), estimates, self._scored_rows)
+        asked = [*queries, Query.marginal(self.domain, ())] if score.needs_rows else queries
+        scores = score.scores(queries, self._truths.of(asked), estimates, self._scored_rows)
         candidates = scores if places is None else scores[places]
         picked = self._randomness.picks(candidates, choice, draws)
         picks = tuple(score.pick(queries, i if places is None else int(places[i])) for i in picked)
@@ -269,17 +259,13 @@ class Curator:
         self.reservation.charge(events)
         self._journal.write(Paid(self.reservation.spent))
 
-    def _neighbours(self, score: Score) -> Neighbours:
-        total = self.public_total if score.knows_total else None
-        return Neighbours(self.relation, self.budget.max_rows, total)
-
     def _check_queries(self, queries: Sequence[Query]) -> None:
         """Everything that could go wrong with them later, for later something is paid."""
         # A workload is asked about in every round, and checked in the first.
-        new = [key for key in dict.fromkeys(map(Exact, queries)) if key not in self._checked]
-        for key in new:
-            self._check_query(key.query)
-        checked_cliques(self.domain, list(dict.fromkeys(key.query.clique for key in new)))
+        new = [key for key in dict.fromkeys(map(key_of, queries)) if key not in self._checked]
+        for *_, query in new:
+            self._check_query(query)
+        checked_cliques(self.domain, list(dict.fromkeys(query.clique for *_, query in new)))
         self._checked.update(new)
 
     def _check_query(self, query: Query) -> None:
@@ -298,7 +284,7 @@ class Curator:
         if not query.is_integer:
             raise OptionError("queries", "noise is added to integers; use query.on_lattice(bits) for real entries")
         largest = max(map(abs, entry_range(query)))
-        if largest > largest_entry(self.row_limit):
+        if largest > self._largest_entry:
             raise OptionError(
                 "queries",
                 f"with an entry of {float(largest):.3g}, answers about the {self.row_limit:,} rows that the source "
@@ -320,11 +306,6 @@ class Curator:
                 "randomness", f"{self._randomness.name} cannot draw {kind}; take priory's samplers, or pay in rho"
             )
 
-    def _request(self, query: Query, share: Budget, kind: NoiseKind | None) -> "_Request":
-        size = sensitivity(query, share.relation, share.max_rows)
-        noise, event = self._priced_noise(_described(query), size, share, kind)
-        return _Request(query, noise, event)
-
     def _priced_noise(self, what: str, size: Sensitivity, share: Budget, kind: NoiseKind | None) -> tuple[Noise, Event]:
         """The least noise that `share` buys, and what is paid for it."""
         noise = noise_within(share, size, kind)
@@ -336,7 +317,8 @@ class Curator:
         self, queries: Sequence[Query], score: Score, share: Budget, draws: int, kind: ChoiceKind | None
     ) -> tuple[Event, Choice]:
         """The sharpest choice that `share` buys, and what is paid for it."""
-        moved = score.sensitivity(queries, self._neighbours(score), self._scored_rows)
+        total = self.public_total if score.knows_total else None
+        moved = score.sensitivity(queries, Neighbours(self.relation, self.budget.max_rows, total), self._scored_rows)
         choice = choice_within(share.part(Fraction(1, draws)), moved, kind)
         self._check_kind(choice.kind)
         cost = choice.cost(moved, share.currency)
@@ -344,11 +326,6 @@ class Curator:
         what = f"{score.kind} of {len(queries)} queries, {draws} picked"
         event = Event(choice.kind, what, paid, share.currency, moved=moved, scale=choice.scale, draws=draws)
         return event, choice
-
-    def _scored_truths(self, queries: Sequence[Query], score: Score) -> list[Integers]:
-        if score.needs_rows:
-            return self._truths.of([*queries, Query.marginal(self.domain, ())])
-        return self._truths.of(queries)
 
     def _noisy(self, truths: Sequence[Integers], noises: Sequence[Noise]) -> list[Integers | Floats]:
         """Noisy answers in counts; equal noise is drawn at once."""
@@ -365,24 +342,11 @@ class Curator:
 
 @dataclass(frozen=True)
 class NoisyValues:
-    """The values of a column that enough persons have.
+    """The values of a column that enough persons have."""
 
-    Attributes:
-        persons: about how many persons have each.
-        threshold: the number, noise included, from which a value is told.
-        noise: the noise.
-    """
-
-    persons: dict[Any, Fraction]
-    threshold: Fraction
+    persons: dict[Any, Fraction]  # about how many persons have each
+    threshold: Fraction  # the number, noise included, from which a value is told
     noise: Noise
-
-
-@dataclass(frozen=True)
-class _Request:
-    query: Query
-    noise: Noise
-    event: Event
 
 
 def _paid(cost: Fraction | None, share: Budget) -> Fraction:

@@ -46,15 +46,10 @@ def budget_for(
         return whole
     if book is not None:
         return in_mu_squared(whole) if choice_share == 0 else whole
-    return exact if exact.amount / 2 > whole.amount * _dearer(choice_share) else whole
+    return exact if exact.amount / 2 > whole.amount * (1 + Fraction(math.pi / 2 - 1) * choice_share) else whole
 
 
 def in_mu_squared(budget: Budget) -> Budget:
     """The same ρ as μ² = 2ρ, with the ε that this is at the budget's δ."""
     amount, delta = 2 * budget.amount, (budget.delta or Fraction(0)) - budget.additive
     return replace(budget, currency=Currency.GAUSSIAN, amount=amount, epsilon=gaussian_epsilon(amount, delta))
-
-
-def _dearer(share: Fraction) -> Fraction:
-    """How much more a run costs in μ²/2 than in ρ if `share` of its ρ goes to choices."""
-    return 1 + Fraction(math.pi / 2 - 1) * share

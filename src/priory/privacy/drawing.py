@@ -15,7 +15,6 @@ by about 2⁻⁵⁰; `check_floats` looks once in a process before the first noi
 import decimal
 import math
 import os
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
@@ -27,7 +26,7 @@ from numpy.typing import NDArray
 
 from priory.errors import OptionError
 from priory.privacy.normal import upper_tail
-from priory.privacy.uniforms import WORD, Bits, Boundary, Uniform, Words, coins, context, exponential, words
+from priory.privacy.uniforms import WORD, Bits, Boundary, Uniform, Words, coins, context, decided, exponential, words
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -46,11 +45,7 @@ _CHECKED, _FLOAT_ERROR = [2.0**-i * (1 - j / 7) for i in range(1, 64, 3) for j i
 
 @lru_cache(maxsize=1)
 def check_floats() -> None:
-    """Compare this machine's logarithms, exponentials and normal quantiles with exact ones, once in a process.
-
-    Raises:
-        OptionError: they are too far off to draw noise with.
-    """
+    """Refuse a machine whose logarithms, exponentials or normal quantiles are wrong; looks once in a process."""
     if not all(map(_is_right_at, _CHECKED)):
         raise OptionError("randomness", "the logarithms, exponentials or normal quantiles of this machine are wrong")
 
@@ -89,7 +84,7 @@ def _accepted(size: int, propose: Callable[[int], tuple[Integers, NDArray[np.boo
 def _signed_geometric(scale: Fraction, size: int, bits: Bits) -> tuple[Integers, NDArray[np.bool_]]:
     drawn = words(size, bits)
     stretch = _stretch(scale)
-    magnitudes = _magnitudes(_Geometric(scale / 2**stretch), drawn, bits)
+    magnitudes = _magnitudes(_geometric(scale / 2**stretch), drawn, bits)
     if stretch:
         magnitudes = (magnitudes << stretch) + _places_of_geometric(scale, stretch, size, bits)
     is_negative = _is_negative(drawn)
@@ -110,57 +105,38 @@ def _rounded_gaussian(scale: Fraction, size: int, bits: Bits) -> Integers:
     drawn = words(size, bits)
     stretch = _stretch(scale)
     if stretch == 0:
-        magnitudes = _magnitudes(_HalfNormal(scale, Fraction(1, 2)), drawn, bits)
+        magnitudes = _magnitudes(_half_normal(scale, Fraction(1, 2)), drawn, bits)
     else:
         short = scale / 2**stretch
-        stretches = _magnitudes(_HalfNormal(short, Fraction(0)), drawn, bits)
+        stretches = _magnitudes(_half_normal(short, Fraction(0)), drawn, bits)
         magnitudes = (stretches << stretch) + _places_of_normal(short, stretches, stretch, bits)
     return np.where(_is_negative(drawn), -magnitudes, magnitudes)
 
 
-class _Tail(ABC):
+@dataclass(frozen=True)
+class _Tail:
     """A law on 0, 1, 2, … with P(M ≥ 0) = 1."""
 
     scale: Fraction
-
-    @abstractmethod
-    def inverse(self, u: Floats) -> Floats:
-        """The number t with P(M ≥ t) = u, if P(M ≥ ·) is continued between whole numbers; M is t rounded down."""
-
-    @abstractmethod
-    def at(self, m: int) -> Boundary:
-        """P(M ≥ m), for m ≥ 1."""
+    # The number t with P(M ≥ t) = u, if P(M ≥ ·) is continued between whole numbers; M is t rounded down.
+    inverse: Callable[[Floats], Floats]
+    at: Callable[[int], Boundary]  # P(M ≥ m), for m ≥ 1
 
 
-@dataclass(frozen=True)
-class _Geometric(_Tail):
+def _geometric(scale: Fraction) -> _Tail:
     """P(M ≥ m) = exp(−m/scale)."""
-
-    scale: Fraction
-
-    def inverse(self, u: Floats) -> Floats:
-        t: Floats = -float(self.scale) * np.log(u)
-        return t
-
-    def at(self, m: int) -> Boundary:
-        return exponential(m / self.scale)
+    return _Tail(scale, lambda u: -float(scale) * np.log(u), lambda m: exponential(m / scale))
 
 
-@dataclass(frozen=True)
-class _HalfNormal(_Tail):
+def _half_normal(scale: Fraction, shift: Fraction) -> _Tail:
     """The magnitude of scale·Z + shift, rounded down: P(M ≥ m) = 2Φ(−(m − shift)/scale)."""
+    from scipy.special import ndtri
 
-    scale: Fraction
-    shift: Fraction
-
-    def inverse(self, u: Floats) -> Floats:
-        from scipy.special import ndtri
-
-        t: Floats = float(self.shift) - float(self.scale) * ndtri(u / 2)
-        return t
-
-    def at(self, m: int) -> Boundary:
-        return lambda digits: 2 * upper_tail((m - self.shift) / self.scale, digits)
+    return _Tail(
+        scale,
+        lambda u: float(shift) - float(scale) * ndtri(u / 2),
+        lambda m: lambda digits: 2 * upper_tail((m - shift) / scale, digits),
+    )
 
 
 def _magnitudes(tail: _Tail, drawn: Words, bits: Bits) -> Integers:
@@ -215,25 +191,17 @@ def _places_of_normal(scale: Fraction, stretches: Integers, stretch: int, bits: 
     missing = np.arange(stretches.size)
     while missing.size:
         drawn, c = words(missing.size, bits), stretches[missing]
-        is_accepted = _is_within_density(scale, c, drawn, bits)
+        u = drawn * 2.0**-WORD
+
+        def is_below(i: int, number: Uniform, drawn: Words = drawn, c: Integers = c) -> bool:
+            return _is_below_density(scale, int(c[i]), Uniform(int(drawn[i]), WORD, bits), number)
+
+        is_accepted = decided(np.exp(-(2 * c + u) * u / (2 * float(scale) ** 2)), is_below, bits)
         # u·2^stretch + ½, rounded down: the bits after these cannot change it.
         rounded = ((drawn >> np.uint64(WORD - 1 - stretch)) + np.uint64(1)) >> np.uint64(1)
         places[missing[is_accepted]] = rounded[is_accepted].astype(np.int64)
         missing = missing[~is_accepted]
     return places
-
-
-def _is_within_density(scale: Fraction, c: Integers, drawn: Words, bits: Bits) -> NDArray[np.bool_]:
-    """Coins with probability exp(−(2cu + u²)/(2·scale²)), where u is a number that begins with the bits drawn."""
-    u = drawn * 2.0**-WORD
-    chances = np.exp(-(2 * c + u) * u / (2 * float(scale) ** 2))
-    heads = words(c.size, bits)
-    numbers = heads * 2.0**-WORD
-    is_accepted: NDArray[np.bool_] = numbers < chances
-    for i in np.flatnonzero(np.abs(numbers - chances) < _DOUBT):
-        place, number = Uniform(int(drawn[i]), WORD, bits), Uniform(int(heads[i]), WORD, bits)
-        is_accepted[i] = _is_below_density(scale, int(c[i]), place, number)
-    return is_accepted
 
 
 def _is_below_density(scale: Fraction, c: int, place: Uniform, number: Uniform) -> bool:

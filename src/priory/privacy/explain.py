@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
-from priory.privacy.budget import Budget, epsilon_of, rounded_up
+from priory.privacy.budget import Budget, epsilon_of, rounded, rounded_up
 from priory.privacy.tail import approximate_tail, belief_tail, power_up
 from priory.queries.sensitivity import Relation
 
@@ -22,47 +22,25 @@ _ALLOWANCE = Fraction(1, 10**12)
 
 @dataclass(frozen=True)
 class Belief:
-    """How far a belief can grow.
+    """How far a belief can grow."""
 
-    Attributes:
-        before: the probability that somebody gave it without the release.
-        after: the largest probability that they can give it with the release.
-    """
-
-    before: float
-    after: float
+    before: float  # the probability that somebody gave it without the release
+    after: float  # the largest probability that they can give it with the release
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """A budget in words.
+    """A budget in words."""
 
-    Attributes:
-        budget: what is explained.
-        epsilon: the privacy loss that the beliefs are worked out for.
-        delta: the δ that belongs to ε in the promise; 0 for a pure promise. No probability of failure: see `tail`.
-        tail: a bound on the probability, over the noise, that a belief grows further.
-        beliefs: how far beliefs can grow, except with probability `tail`.
-        lines: the words.
-    """
-
-    budget: Budget
-    epsilon: float
-    delta: float
-    tail: float
-    beliefs: tuple[Belief, ...]
-    lines: tuple[str, ...]
+    budget: Budget  # what is explained
+    epsilon: float  # the privacy loss that the beliefs are worked out for
+    delta: float  # the δ that belongs to ε in the promise; 0 for a pure promise. No probability of failure: see `tail`
+    tail: float  # a bound on the probability, over the noise, that a belief grows further
+    beliefs: tuple[Belief, ...]  # how far beliefs can grow, except with probability `tail`
+    lines: tuple[str, ...]  # the words
 
     def __str__(self) -> str:
         return "\n".join(self.lines)
-
-
-@dataclass(frozen=True)
-class _Loss:
-    """A privacy loss, and a bound on the probability that beliefs grow by more than that."""
-
-    epsilon: Fraction
-    tail: Fraction
 
 
 def explain(budget: Budget, *, is_declared: bool = False) -> Explanation:
@@ -76,19 +54,20 @@ def explain(budget: Budget, *, is_declared: bool = False) -> Explanation:
     - from 50 % to at most 73.2 %
     """
     epsilon, delta = _guarantee(budget)
-    loss = _loss(budget, 1, is_declared=is_declared)
-    beliefs = tuple(Belief(prior, grown(prior, _float_up(loss.epsilon))) for prior in reversed(PRIORS))
+    loss, tail = _loss(budget, 1, is_declared=is_declared)
+    beliefs = tuple(Belief(prior, grown(prior, _float_up(loss))) for prior in reversed(PRIORS))
+    rows = "" if budget.max_rows == 1 else f", at most {budget.max_rows} rows a person"
     lines = [
-        f"{promised(budget, is_declared=is_declared)}, {budget.relation} neighbours" + _rows(budget),
+        f"{promised(budget, is_declared=is_declared)}, {budget.relation} neighbours{rows}",
         f"Even for somebody who knows all other records, the release can raise the belief that {_secret(budget)}:",
-        *(f"- from {_percent(belief.before)} to at most {percent_up(belief.after)}" for belief in beliefs),
-        *_probability(loss),
+        *(f"- from {100 * belief.before:.3g} % to at most {percent_up(belief.after)}" for belief in beliefs),
+        _probability(tail),
         *_contents(budget, is_declared=is_declared),
         *_meaning_of_delta(epsilon, delta),
         *_other_deltas(budget, is_declared=is_declared),
-        *_doubled(budget, is_declared=is_declared),
+        _doubled(budget, is_declared=is_declared),
     ]
-    return Explanation(budget, _float_up(loss.epsilon), _float_up(delta), _float_up(loss.tail), beliefs, tuple(lines))
+    return Explanation(budget, _float_up(loss), _float_up(delta), _float_up(tail), beliefs, tuple(lines))
 
 
 def promised(budget: Budget, *, is_declared: bool = False) -> str:
@@ -120,7 +99,7 @@ def percent_up(probability: float) -> str:
         return "100 %"
     rest = float(1 - most)
     digits = 3 if rest > 0.01 else 1 - math.floor(math.log10(rest))
-    return f"{_rounded(100 * most, digits, decimal.ROUND_CEILING):f} %"
+    return f"{rounded(100 * most, digits, decimal.ROUND_CEILING):f} %"
 
 
 def chance(probability: Fraction) -> str:
@@ -130,8 +109,8 @@ def chance(probability: Fraction) -> str:
     ('9.2e-08 (1 in 10,000,000)', '0.34 (1 in 3)')
     """
     said = max(probability, _LEAST_SAID)
-    number = f"{float(_rounded(said, 2, decimal.ROUND_CEILING)):.2g}"
-    one_in = _rounded(1 / said, 2, decimal.ROUND_FLOOR) if said > _LEAST_SAID else Decimal(0)
+    number = f"{float(rounded(said, 2, decimal.ROUND_CEILING)):.2g}"
+    one_in = rounded(1 / said, 2, decimal.ROUND_FLOOR) if said > _LEAST_SAID else Decimal(0)
     return f"{number} (1 in {int(one_in):,})" if 1 < one_in < Decimal("1e15") else number
 
 
@@ -145,16 +124,16 @@ def _guarantee(budget: Budget) -> tuple[Fraction, Fraction]:
     return budget.epsilon_at(delta), delta
 
 
-def _loss(budget: Budget, steps: int, *, is_declared: bool) -> _Loss:
-    """The loss that is explained, between tables that are so many neighbours apart."""
+def _loss(budget: Budget, steps: int, *, is_declared: bool) -> tuple[Fraction, Fraction]:
+    """The loss that is explained, between tables so many neighbours apart, and a bound on the chance of more."""
     epsilon, delta = _guarantee(budget)
     if not (is_declared and budget.delta is not None):
-        return _Loss(steps * epsilon, belief_tail(budget, steps * epsilon, steps=steps))
+        return steps * epsilon, belief_tail(budget, steps * epsilon, steps=steps)
     # δ + e^ε·δ for the second of two steps.
     whole = delta if steps == 1 else delta + power_up(epsilon) * delta
     gap = min(epsilon, LARGEST_GAP)
     # The last δ is for those who do not know what else the record may say; see `belief_tail`.
-    return _Loss(steps * epsilon + gap, min(Fraction(1), approximate_tail(whole, gap) + whole))
+    return steps * epsilon + gap, min(Fraction(1), approximate_tail(whole, gap) + whole)
 
 
 def _secret(budget: Budget) -> str:
@@ -163,29 +142,25 @@ def _secret(budget: Budget) -> str:
     return "the record of a person in the table says a certain thing"
 
 
-def _probability(loss: _Loss) -> list[str]:
-    if loss.tail == 0:
-        return ["This always holds."]
-    if loss.tail >= 1:
-        return ["With what probability this holds is not known."]
-    return [f"For any one person, the probability that the noise lets it grow further is at most {chance(loss.tail)}."]
+def _probability(tail: Fraction) -> str:
+    if tail == 0:
+        return "This always holds."
+    if tail >= 1:
+        return "With what probability this holds is not known."
+    return f"For any one person, the probability that the noise lets it grow further is at most {chance(tail)}."
 
 
 def _contents(budget: Budget, *, is_declared: bool) -> list[str]:
     """Under add-remove two records of a person known to be in the table are two steps apart."""
     if budget.relation is Relation.REPLACE_ONE:
         return []
-    loss = _loss(budget, 2, is_declared=is_declared)
-    after = percent_up(grown(0.5, _float_up(loss.epsilon)))
-    further = "" if loss.tail == 0 else f"; further with a probability of at most {chance(loss.tail)}"
+    loss, tail = _loss(budget, 2, is_declared=is_declared)
+    after = percent_up(grown(0.5, _float_up(loss)))
+    further = "" if tail == 0 else f"; further with a probability of at most {chance(tail)}"
     return [
         "For somebody who also knows that the person is in it, belief in what their record says: "
         f"from 50 % to at most {after}{further}."
     ]
-
-
-def _rows(budget: Budget) -> str:
-    return "" if budget.max_rows == 1 else f", at most {budget.max_rows} rows a person"
 
 
 def _meaning_of_delta(epsilon: Fraction, delta: Fraction) -> list[str]:
@@ -205,7 +180,7 @@ def _other_deltas(budget: Budget, *, is_declared: bool) -> list[str]:
     return [f"The same promise, said with another δ: {', '.join(pairs)}."] if others else []
 
 
-def _doubled(budget: Budget, *, is_declared: bool) -> list[str]:
+def _doubled(budget: Budget, *, is_declared: bool) -> str:
     if budget.is_pure:
         cost = f"ε = {rounded_up(2 * budget.amount)}"
     elif is_declared and budget.epsilon is not None and budget.delta is not None:
@@ -216,16 +191,7 @@ def _doubled(budget: Budget, *, is_declared: bool) -> list[str]:
         whole = 2 * delta if budget.additive else delta
         epsilon = epsilon_of(budget.currency, 2 * budget.amount, whole - 2 * budget.additive)
         cost = f"ε = {rounded_up(epsilon)} at δ = {rounded_up(whole)}"
-    return [f"Two releases at this price together cost {cost}; a ledger adds them up."]
-
-
-def _percent(probability: float) -> str:
-    return f"{100 * probability:.3g} %"
-
-
-def _rounded(value: Fraction, digits: int, rounding: str) -> Decimal:
-    context = decimal.Context(prec=digits, rounding=rounding)
-    return context.divide(Decimal(value.numerator), Decimal(value.denominator)).normalize(context)
+    return f"Two releases at this price together cost {cost}; a ledger adds them up."
 
 
 def _float_up(value: Fraction) -> float:

@@ -27,17 +27,11 @@ TOLERANCE = Fraction(1, 4)
 
 @dataclass(frozen=True)
 class NoisyNumber:
-    """A number of rows with noise.
+    """A number of rows with noise."""
 
-    Attributes:
-        value: in rows, of a lattice of 2^−bits.
-        stddev: of its noise, in rows.
-        noise: the noise, in steps of the lattice.
-    """
-
-    value: float
-    stddev: float
-    noise: Noise
+    value: float  # in rows, of a lattice of 2^−bits
+    stddev: float  # of its noise, in rows
+    noise: Noise  # the noise, in steps of the lattice
 
 
 class Functional(ABC):
@@ -66,14 +60,10 @@ class LargestCell(Functional):
 
     Which cells are asked about is public. One person moves each count by at most `max_rows`, under either relation,
     and the largest of numbers moves no further than the one of them that moves furthest.
-
-    Attributes:
-        queries: marginals.
-        cells: which cells of them, one query after the other.
     """
 
-    queries: tuple[Query, ...]
-    cells: NDArray[np.bool_]
+    queries: tuple[Query, ...]  # marginals
+    cells: NDArray[np.bool_]  # which cells of them, one query after the other
     kind = "largest cell"
 
     def check(self, neighbours: Neighbours) -> None:
@@ -99,16 +89,11 @@ class MixtureError(Functional):
     to the lattice turns a difference of c steps into at most ⌈c⌉. The tolerance is a thousand times what the solver of
     linear programmes works with. It does not raise where that should not be reached, for that would tell of private
     rows: the proof rests on the solver being as accurate as it says, by a factor of a thousand.
-
-    Attributes:
-        queries: marginals.
-        cells: for each of them, the cell that each public row is in.
-        start: weights of the rows to begin from; public.
     """
 
-    queries: tuple[Query, ...]
-    cells: tuple[Places, ...]
-    start: NDArray[np.float64]
+    queries: tuple[Query, ...]  # marginals
+    cells: tuple[Places, ...]  # for each of them, the cell that each public row is in
+    start: NDArray[np.float64]  # weights of the rows to begin from; public
     kind = "best-mixture error"
     bits = LATTICE_BITS
 
@@ -127,6 +112,10 @@ class MixtureError(Functional):
         found = best_mixture(self.cells, shares, self.start, float(TOLERANCE) / (2 * total))
         steps: int = math.floor(found.upper * total * 2**self.bits)
         return steps
+
+
+# The whole of the closed list.
+FUNCTIONALS = (LargestCell, MixtureError)
 
 
 def _check_marginals(queries: Sequence[Query]) -> None:

@@ -21,8 +21,9 @@ from functools import lru_cache
 
 from priory.privacy.accounting import epsilon_at, rho_within, round_down, round_up
 from priory.privacy.normal import density, mills_ratio, upper_tail
+from priory.privacy.uniforms import context, to_decimal
 
-_DIGITS = decimal.Context(prec=80, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
+_DIGITS = context(80)
 _ALLOWANCE = Decimal("1e-60")
 _PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494459230781640628620899862803")
 # Of Φ and φ, relative to themselves.
@@ -48,7 +49,7 @@ def gaussian_delta(mu_squared: Fraction, epsilon: Fraction) -> Fraction:
     if mu_squared > _LARGEST_MU**2:
         return Fraction(1)
     with decimal.localcontext(_DIGITS):
-        value = _delta(_to_decimal(mu_squared).sqrt(), _to_decimal(epsilon))
+        value = _delta(to_decimal(mu_squared).sqrt(), to_decimal(epsilon))
         if value is None:
             return _NEARLY_NOTHING
         return min(Fraction(1), round_up(Fraction(value)))
@@ -69,7 +70,7 @@ def gaussian_epsilon(mu_squared: Fraction, delta: Fraction) -> Fraction:
     if mu_squared > _LARGEST_MU**2:
         return best
     with decimal.localcontext(_DIGITS):
-        mu, wanted, e = _to_decimal(mu_squared).sqrt(), _to_decimal(delta), _to_decimal(best)
+        mu, wanted, e = to_decimal(mu_squared).sqrt(), to_decimal(delta), to_decimal(best)
         for _ in range(_STEPS):
             value = _delta(mu, e)
             if value is None:
@@ -94,7 +95,7 @@ def mu_squared_within(epsilon: Fraction, delta: Fraction) -> Fraction:
     if start > _LARGEST_MU**2:
         return start
     with decimal.localcontext(_DIGITS):
-        e, wanted, mu = _to_decimal(epsilon), _to_decimal(delta), _to_decimal(start).sqrt()
+        e, wanted, mu = to_decimal(epsilon), to_decimal(delta), to_decimal(start).sqrt()
         for _ in range(_STEPS):
             value = _delta(mu, e)
             if value is None or mu > _LARGEST_MU:
@@ -122,7 +123,7 @@ def mu_squared_of_pure(epsilon: Fraction) -> Fraction:
             return round_up(Fraction(_PI + _ALLOWANCE) / 2 * epsilon**2)
         if epsilon >= _HUGE:
             return round_up(8 * epsilon)
-        e = _to_decimal(epsilon)
+        e = to_decimal(epsilon)
         tail = 1 / (1 + e.exp())
         # Φ(−z) ≤ e^{−z²/2}/2 makes this a z that is large enough; log Φ(−z) is concave, so the steps from it stay so.
         z = (-2 * (2 * tail).ln()).sqrt()
@@ -135,15 +136,6 @@ def mu_squared_of_pure(epsilon: Fraction) -> Fraction:
     return _settled(Fraction(4 * z * z), lambda found: _pays_for(found, e), round_up(8 * epsilon), up=True)
 
 
-def mu_squared_of_bounded_range(epsilon: Fraction) -> Fraction:
-    """What a step whose losses lie in some interval of length ε costs: μ = 2Φ⁻¹(1/(1+e^{−ε/2})), rounded up.
-
-    >>> round(float(mu_squared_of_bounded_range(Fraction(1, 100)) / Fraction(1, 100)**2 * 4), 4)
-    1.5708
-    """
-    return mu_squared_of_pure(epsilon / 2)
-
-
 @lru_cache(maxsize=4096)
 def epsilon_of_pure(mu_squared: Fraction) -> Fraction:
     """The largest ε found for which an ε-DP step costs at most μ²: log(Φ(μ/2)/Φ(−μ/2)), rounded down.
@@ -152,7 +144,7 @@ def epsilon_of_pure(mu_squared: Fraction) -> Fraction:
     3.0
     """
     with decimal.localcontext(_DIGITS):
-        z = _to_decimal(mu_squared).sqrt() / 2
+        z = to_decimal(mu_squared).sqrt() / 2
         if z < Decimal("1e-12"):
             proposed = z * (8 / _PI).sqrt()
         elif z > 2 * _FAR:
@@ -161,11 +153,6 @@ def epsilon_of_pure(mu_squared: Fraction) -> Fraction:
             tail = _tail(z)
             proposed = ((1 - tail) / tail).ln()
     return _settled(Fraction(proposed), lambda found: mu_squared_of_pure(found) <= mu_squared, Fraction(0), up=False)
-
-
-def epsilon_of_bounded_range(mu_squared: Fraction) -> Fraction:
-    """The largest ε found for which a step of that bounded range costs at most μ²; rounded down."""
-    return 2 * epsilon_of_pure(mu_squared)
 
 
 def _settled(found: Fraction, holds: Callable[[Fraction], bool], fallback: Fraction, *, up: bool) -> Fraction:
@@ -194,7 +181,7 @@ def _delta(mu: Decimal, epsilon: Decimal) -> Decimal | None:
 def _pays_for(mu_squared: Fraction, epsilon: Decimal) -> bool:
     """Whether Φ(−μ/2) ≤ 1/(1+e^ε), beyond doubt."""
     with decimal.localcontext(_DIGITS):
-        return _tail(_to_decimal(mu_squared).sqrt() / 2) * (1 + epsilon.exp()) <= 1 - _ALLOWANCE
+        return _tail(to_decimal(mu_squared).sqrt() / 2) * (1 + epsilon.exp()) <= 1 - _ALLOWANCE
 
 
 def _tail(x: Decimal) -> Decimal:
@@ -207,7 +194,3 @@ def _mills(x: Decimal) -> Decimal:
 
 def _density(x: Decimal) -> Decimal:
     return density(Fraction(x), _NORMAL_DIGITS)
-
-
-def _to_decimal(value: Fraction) -> Decimal:
-    return _DIGITS.divide(Decimal(value.numerator), Decimal(value.denominator))

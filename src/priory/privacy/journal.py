@@ -9,66 +9,45 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol, TypeVar
 
-from priory.domain import Domain
 from priory.privacy.functionals import NoisyNumber
 from priory.privacy.measurement import Measurement
 from priory.privacy.scores import Pick
+from priory.queries.domain import Domain
 from priory.queries.query import Query
 
 
 @dataclass(frozen=True)
 class PublicTotal:
-    """The number of rows, where it is public.
-
-    Attributes:
-        total: the number.
-    """
+    """The number of rows, where it is public."""
 
     total: int
 
 
 @dataclass(frozen=True)
 class Paid:
-    """A payment, written before the look that it pays for.
+    """A payment, written before the look that it pays for."""
 
-    Attributes:
-        spent: all that the run has paid by now, in its budget's currency.
-    """
-
-    spent: Fraction
+    spent: Fraction  # all that the run has paid by now, in its budget's currency
 
 
 @dataclass(frozen=True, eq=False)
 class Answered:
-    """A batch of noisy answers.
+    """A batch of noisy answers."""
 
-    Attributes:
-        measurements: the answers, in the order of the queries.
-    """
-
-    measurements: tuple[Measurement, ...]
+    measurements: tuple[Measurement, ...]  # the answers, in the order of the queries
 
 
 @dataclass(frozen=True)
 class Picked:
-    """Candidates that were picked privately.
+    """Candidates that were picked privately."""
 
-    Attributes:
-        picks: the candidates.
-        share: what all of them cost together.
-    """
-
-    picks: tuple[Pick, ...]
-    share: Fraction
+    picks: tuple[Pick, ...]  # the candidates
+    share: Fraction  # what all of them cost together
 
 
 @dataclass(frozen=True)
 class Numbered:
-    """A noisy number about the whole table.
-
-    Attributes:
-        number: the number.
-    """
+    """A noisy number about the whole table."""
 
     number: NoisyNumber
 
@@ -97,11 +76,7 @@ class Journal(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Transcript:
-    """What a run was answered, in order.
-
-    Attributes:
-        entries: all of it.
-    """
+    """What a run was answered, in order."""
 
     entries: tuple[Entry, ...] = ()
 
@@ -123,7 +98,10 @@ class Transcript:
     @property
     def measurements(self) -> tuple[Measurement, ...]:
         """Every noisy answer; the number of rows first, where it is public."""
-        return (*self._public_count(), *(m for batch in self.answers for m in batch.measurements))
+        measured = tuple(m for batch in self.answers for m in batch.measurements)
+        if self.public_total is None:
+            return measured
+        return (Measurement.of(Query(Domain((), ()), ()), self.public_total, 0.0), *measured)
 
     @property
     def spent(self) -> Fraction:
@@ -141,10 +119,6 @@ class Transcript:
         """The number of rows, where it is public and was asked for."""
         totals = self._of(PublicTotal)
         return totals[0].total if totals else None
-
-    def _public_count(self) -> tuple[Measurement, ...]:
-        everyone = Query(Domain((), ()), ())
-        return () if self.public_total is None else (Measurement.of(everyone, self.public_total, 0.0),)
 
     def _of(self, kind: type[_Kind]) -> tuple[_Kind, ...]:
         return tuple(entry for entry in self.entries if isinstance(entry, kind))

@@ -22,25 +22,13 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from priory.data.schema import Schema
 from priory.data.table import html_facts, html_table
 from priory.errors import BudgetError, LedgerError, OptionError, PrioryError
+from priory.privacy import book_file
 from priory.privacy.book import NOTHING, Entry, EntryState, Event, Terms, check_terms, now
-from priory.privacy.book_file import (
-    bind_schema,
-    connect,
-    insert_events,
-    insert_line,
-    read_events,
-    read_lines,
-    read_terms,
-    update_line,
-    upgrade,
-    write_new,
-)
 from priory.privacy.budget import Budget, Currency, epsilon_of, rounded_down, rounded_up
 from priory.privacy.prices import converted
 
@@ -67,8 +55,8 @@ class Ledger:
         # One connection in memory cannot hold two transactions; files are locked by SQLite.
         self._lock = threading.RLock()
         with self._transaction() as connection:
-            self.terms, self._secret = read_terms(connection)
-            read_lines(connection, self._secret)
+            self.terms, self._secret = book_file.read_terms(connection)
+            book_file.read_lines(connection, self._secret)
 
     @classmethod
     def create(cls, path: str | Path, terms: Terms) -> Self:
@@ -83,8 +71,8 @@ class Ledger:
         try:
             # Only the owner may read it: it holds the key of the persons rule.
             os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-            with closing(connect(draft)) as connection:
-                write_new(connection, terms)
+            with closing(book_file.connect(draft)) as connection:
+                book_file.write_new(connection, terms)
             os.link(draft, path)
             _sync_folder(path.parent)
         except FileExistsError:
@@ -113,7 +101,7 @@ class Ledger:
         terms = Terms(dataset, schema, total, person)
         check_terms(terms)
         connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-        write_new(connection, terms)
+        book_file.write_new(connection, terms)
         return cls(None, connection)
 
     def __repr__(self) -> str:
@@ -158,7 +146,7 @@ class Ledger:
         if not schema.strip():
             raise OptionError("schema", "an empty schema binds nothing")
         with self._transaction(writes=True) as connection:
-            self.terms = bind_schema(connection, self._secret, schema)
+            self.terms = book_file.bind_schema(connection, self._secret, schema)
 
     def left(self) -> Fraction:
         """What remains, in the currency of the total."""
@@ -173,8 +161,8 @@ class Ledger:
     def entries(self) -> tuple[Entry, ...]:
         """Every line of the book, in order."""
         with self._transaction() as connection:
-            lines = read_lines(connection, self._secret)
-            paid = read_events(connection, self._secret)
+            lines = book_file.read_lines(connection, self._secret)
+            paid = book_file.read_events(connection, self._secret)
         return tuple(replace(line, events=tuple(paid.get(line.number, ()))) for line in lines)
 
     def price(self, budget: Budget) -> Fraction:
@@ -204,20 +192,19 @@ class Ledger:
             raise OptionError("budget", f"less than nothing cannot be set aside; got {budget}")
         with self._transaction(writes=True) as connection:
             left, left_additive = self._left(connection)
-            letter = self.terms.total.currency.letter
-            _check_left(mechanism, self.terms.total, letter, asked, left)
-            _check_left(mechanism, self.terms.total, "δ′", budget.additive, left_additive)
+            _check_left(mechanism, self.terms.total.currency.letter, asked, left, str(self.terms.total))
+            _check_left(mechanism, "δ′", budget.additive, left_additive, str(self.terms.total))
             number = 1 + connection.execute("SELECT count(*) FROM reservations").fetchone()[0]
-            additive = {"asked_additive": budget.additive, "charged_additive": budget.additive}
-            line = Entry(number, mechanism, asked, asked, EntryState.OPEN, now(), None, **additive)  # type: ignore[arg-type]
-            insert_line(connection, self._secret, line)
+            extra = budget.additive
+            line = Entry(number, mechanism, asked, asked, EntryState.OPEN, now(), None, (), extra, extra)
+            book_file.insert_line(connection, self._secret, line)
         return Reservation(self, number, budget)
 
     def record(self, number: int, first: int, events: Sequence[Event]) -> None:
         """Write what an open reservation is about to pay for; called by the reservation itself."""
         with self._transaction(writes=True) as connection:
             self._open_line(connection, number)
-            insert_events(connection, self._secret, number, first, events)
+            book_file.insert_events(connection, self._secret, number, first, events)
 
     def close(self, number: int, state: EntryState, spent: Fraction, currency: Currency, additive: Fraction) -> None:
         """Settle an open reservation; called by the reservation itself."""
@@ -227,10 +214,10 @@ class Ledger:
             if state is not EntryState.INTERRUPTED:
                 charged = self._converted(currency, spent)
                 closed = replace(closed, charged=charged, charged_additive=additive)
-            update_line(connection, self._secret, closed)
+            book_file.write_line(connection, self._secret, closed)
 
     def _open_line(self, connection: sqlite3.Connection, number: int) -> Entry:
-        line = read_lines(connection, self._secret)[number - 1]
+        line = book_file.read_lines(connection, self._secret)[number - 1]
         if line.state is not EntryState.OPEN:
             raise LedgerError(f"reservation {number} is settled already")
         return line
@@ -252,7 +239,7 @@ class Ledger:
 
     def _left(self, connection: sqlite3.Connection) -> tuple[Fraction, Fraction]:
         """What remains of the amount and of the additive δ′."""
-        lines = read_lines(connection, self._secret)
+        lines = book_file.read_lines(connection, self._secret)
         total = self.terms.total
         return (
             total.amount - sum((line.charged for line in lines), NOTHING),
@@ -269,13 +256,13 @@ class Ledger:
             raise LedgerError("a book in memory is not shared with other processes: each could spend it. Use a file")
         with self._lock:
             try:
-                connection = self._memory or connect(self.path or Path())
+                connection = self._memory or book_file.connect(self.path or Path())
             except sqlite3.Error as error:
                 raise LedgerError(f"{self.path} cannot be opened: {_reason(error)}") from None
             try:
                 connection.execute("BEGIN IMMEDIATE")
                 if writes:
-                    upgrade(connection, self._secret)
+                    book_file.upgrade(connection, self._secret)
                 yield connection
                 connection.execute("COMMIT")
             except (sqlite3.Error, UnicodeEncodeError) as error:
@@ -288,24 +275,15 @@ class Ledger:
 
 
 class Reservation:
-    """A part of the book set aside for one run; used once, as a context.
-
-    Attributes:
-        ledger: the book.
-        number: its line there.
-        budget: what the run may spend.
-        spent: what it has paid so far, in the budget's currency.
-        spent_additive: the δ′ it has paid so far.
-        events: what it has paid for.
-    """
+    """A part of the book set aside for one run; used once, as a context."""
 
     def __init__(self, ledger: Ledger, number: int, budget: Budget) -> None:
         self.ledger = ledger
-        self.number = number
-        self.budget = budget
-        self.spent = NOTHING
-        self.spent_additive = NOTHING
-        self.events: list[Event] = []
+        self.number = number  # of its line there
+        self.budget = budget  # what the run may spend
+        self.spent = NOTHING  # what it has paid so far, in the budget's currency
+        self.spent_additive = NOTHING  # the δ′ it has paid so far
+        self.events: list[Event] = []  # what it has paid for
         self._stage = "unused"
         self._process = os.getpid()
         self._lock = threading.Lock()
@@ -341,21 +319,16 @@ class Reservation:
         # With the lock, no other thread can settle it between the check and the payment.
         with self._lock:
             self._check_in_use()
-            self._check_room(self.budget.currency.letter, asked, self.left, self.budget.amount)
-            self._check_room("δ′", additive, self.budget.additive - self.spent_additive, self.budget.additive)
+            self.check_left(asked)
+            _check_left("the run", "δ′", additive, self.budget.additive - self.spent_additive, f"its own {self.budget}")
             self.ledger.record(self.number, len(self.events), events)
             self.spent += asked
             self.spent_additive += additive
             self.events += events
 
-    def _check_room(self, letter: str, asked: Fraction, left: Fraction, whole: Fraction) -> None:
-        if asked > left:
-            raise BudgetError(
-                f"the run asks for {letter} = {rounded_up(asked)} more and {letter} = {rounded_down(left)} is left of "
-                f"its own {letter} = {rounded_up(whole)}. This was not looked at",
-                asked=asked,
-                left=left,
-            )
+    def check_left(self, asked: Fraction) -> None:
+        """Raise a `BudgetError` if it is more than the run may still spend."""
+        _check_left("the run", self.budget.currency.letter, asked, self.left, f"its own {self.budget}")
 
     def _check_in_use(self) -> None:
         if self._stage != "in use" or self._process != os.getpid():
@@ -369,24 +342,19 @@ class Reservation:
         self._stage = "in use"
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Settle: a normal end is charged what it spent, an error before the first look nothing, any other in full."""
         if self._process != os.getpid():
             self._stage = "settled"
             return
         with self._lock:
             self._stage = "settled"
+        state = EntryState.SPENT if kind is None else EntryState.INTERRUPTED if self.events else EntryState.RELEASED
         try:
-            self._settle(is_normal=kind is None)
+            self.ledger.close(self.number, state, self.spent, self.budget.currency, self.spent_additive)
         except LedgerError as trouble:
             # Raising would lose a release that is paid for; the line stays open, which charges it in full.
             warnings.warn(f"the run stays charged in full: {trouble}", stacklevel=2)
-
-    def _settle(self, *, is_normal: bool) -> None:
-        """A normal end is charged what it spent, an error before the first look nothing, any other in full."""
-        state = EntryState.SPENT if is_normal else EntryState.INTERRUPTED if self.events else EntryState.RELEASED
-        self.ledger.close(self.number, state, self.spent, self.budget.currency, self.spent_additive)
 
 
 def describe(ledger: Ledger) -> dict[str, Any]:
@@ -416,16 +384,9 @@ def describe(ledger: Ledger) -> dict[str, Any]:
 
 
 def _described(entry: Entry) -> dict[str, Any]:
-    return {
-        "number": entry.number,
-        "mechanism": entry.mechanism,
-        "state": entry.state.value,
-        "asked": rounded_up(entry.asked),
-        "charged": rounded_up(entry.charged),
-        "opened": entry.opened,
-        "closed": entry.closed,
-        "events": [_told(event) for event in entry.events],
-    }
+    facts = {key: getattr(entry, key) for key in ENTRY_KEYS}
+    amounts = {key: rounded_up(facts[key]) for key in ("asked", "charged")}
+    return {**facts, **amounts, "state": entry.state.value, "events": [_told(event) for event in entry.events]}
 
 
 def _told(event: Event) -> dict[str, Any]:
@@ -444,11 +405,11 @@ def _told(event: Event) -> dict[str, Any]:
     return described | {key: fact for key, fact in facts.items() if fact is not None}
 
 
-def _check_left(mechanism: str, total: Budget, letter: str, asked: Fraction, left: Fraction) -> None:
+def _check_left(who: str, letter: str, asked: Fraction, left: Fraction, whole: str) -> None:
     if asked > left:
         raise BudgetError(
-            f"{mechanism} asks for {letter} = {rounded_up(asked)} and {letter} = {rounded_down(left)} is left of "
-            f"{total}. Nothing was looked at",
+            f"{who} asks for {letter} = {rounded_up(asked)} and {letter} = {rounded_down(left)} is left of {whole}. "
+            "Nothing was looked at for it",
             asked=asked,
             left=left,
         )

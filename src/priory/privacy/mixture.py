@@ -28,27 +28,18 @@ FEW, NEARLY = 20_000, 0.98
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """What is known of f.
+    """What is known of f."""
 
-    Attributes:
-        lower: f is at least this.
-        upper: f is at most this: the largest error of `weights`.
-        weights: of the rows.
-    """
-
-    lower: float
-    upper: float
-    weights: Array
+    lower: float  # f is at least this
+    upper: float  # f is at most this: the largest error of `weights`
+    weights: Array  # of the rows
 
 
 def best_mixture(cells: Sequence[Places], truths: Sequence[Array], start: Array, tolerance: float) -> Bounds:
     """Bounds no further apart than `tolerance`, or the closest that the solver's own accuracy allows: it never raises.
 
-    Args:
-        cells: for each query, the cell that each row is in.
-        truths: for each query, the share of each of its cells, flat; they need not be those of any rows.
-        start: weights of the rows to begin from.
-        tolerance: how far apart the bounds may be.
+    For each query, `cells` has the cell that each row is in, and `truths` the share of each of its cells, flat; these
+    need not be those of any rows. `start` has weights of the rows to begin from.
     """
     problem = _Problem(cells, np.concatenate(truths), np.cumsum([0, *(len(truth) for truth in truths)]))
     lower = problem.floor()
@@ -93,15 +84,12 @@ class _Problem:
         answers = [np.bincount(c, weights=weights, minlength=n) for c, n in zip(self.cells, sizes, strict=True)]
         return np.asarray(np.concatenate(answers) - self.truth)
 
-    def largest(self, weights: Array) -> float:
-        return float(np.abs(self.errors(weights)).max())
-
     def rows_in(self, cell: int) -> Places:
         query = int(np.searchsorted(self.starts, cell, side="right")) - 1
         return np.flatnonzero(self.cells[query] == cell - self.starts[query])
 
     def bounds(self, lower: float, weights: Array) -> Bounds:
-        return Bounds(lower, self.largest(weights), weights)
+        return Bounds(lower, float(np.abs(self.errors(weights)).max()), weights)
 
     def floor(self) -> float:
         """The largest share of a cell without rows."""

@@ -32,17 +32,12 @@ _LARGEST_ANSWER = 2**61
 
 @dataclass(frozen=True)
 class Noise(ABC):
-    """A distribution on the whole numbers, symmetric about 0, that is added to answers.
+    """A distribution on the whole numbers, symmetric about 0, that is added to answers."""
 
-    Attributes:
-        scale: its parameter, in counts; a number that a double holds exactly, so that what is drawn is what was paid.
-        kind: its name.
-        family: the shape of its curve, where that is all that matters.
-    """
-
+    # Its parameter, in counts; a number that a double holds exactly, so that what is drawn is what was paid.
     scale: Fraction
-    kind: ClassVar[str]
-    family: ClassVar[Literal["laplace", "gaussian"]]
+    kind: ClassVar[str]  # its name
+    family: ClassVar[Literal["laplace", "gaussian"]]  # the shape of its curve, where that is all that matters
 
     @abstractmethod
     def cost(self, sensitivity: Sensitivity, currency: Currency) -> Fraction | None:
@@ -113,8 +108,7 @@ class Laplace(Noise):
     def probabilities(self, values: Integers) -> Floats:
         """tanh(1/2b)·exp(−|k|/b)."""
         scale = float(self.scale)
-        law: Floats = math.tanh(1 / (2 * scale)) * np.exp(-np.abs(values) / scale)
-        return law
+        return np.asarray(math.tanh(1 / (2 * scale)) * np.exp(-np.abs(values) / scale))
 
     def _draws(self, size: int) -> Integers:
         return drawing.laplace(self.scale, size)
@@ -148,12 +142,10 @@ class Gaussian(Noise):
         """exp(−k²/2σ²) over its sum, which is √(2π)·σ to all digits where σ > 4."""
         sigma = float(self.scale)
         whole = math.sqrt(2 * math.pi) * sigma if sigma > 4 else float(self._masses(np.arange(-60, 61)).sum())
-        law: Floats = self._masses(values) / whole
-        return law
+        return np.asarray(self._masses(values) / whole)
 
     def _masses(self, values: Integers) -> Floats:
-        masses: Floats = np.exp(-((values / float(self.scale)) ** 2) / 2)
-        return masses
+        return np.asarray(np.exp(-((values / float(self.scale)) ** 2) / 2))
 
     def _draws(self, size: int) -> Integers:
         return drawing.gaussian(self.scale, size)
@@ -165,12 +157,9 @@ class RoundedGaussian(Noise):
 
     Answers are whole numbers of steps, so that adding rounded noise to one is rounding the sum of it and Gaussian
     noise: what is released is worked out from the Gaussian mechanism's answer, and costs what that does.
-
-    Attributes:
-        bits: the lattice step is 2^−bits counts.
     """
 
-    bits: int = 0
+    bits: int = 0  # the lattice step is 2^−bits counts
     kind = "rounded-gaussian"
     family = "gaussian"
 
@@ -203,8 +192,7 @@ class RoundedGaussian(Noise):
 
         # On the negative side, where Φ has all its digits.
         centre, steps = -np.abs(values), float(self._steps)
-        law: Floats = ndtr((centre + 0.5) / steps) - ndtr((centre - 0.5) / steps)
-        return law
+        return np.asarray(ndtr((centre + 0.5) / steps) - ndtr((centre - 0.5) / steps))
 
     def on_lattice(self, values: Integers) -> Integers:
         most = _LARGEST_ANSWER >> self.bits
@@ -226,9 +214,7 @@ def noise_within(share: Budget, sensitivity: Sensitivity, kind: NoiseKind | None
 
     By default it is Laplace noise for a pure share and Gaussian noise otherwise. Gaussian noise is the discrete kind
     where ρ pays and the rounded kind where μ² does.
-
-    Raises:
-        OptionError: there is no such noise, a pure budget was to pay for Gaussian noise, or the share is too small.
+    A pure share cannot pay for Gaussian noise.
     """
     chosen = kind or ("laplace" if share.is_pure else "gaussian")
     if chosen not in ("laplace", "gaussian"):

@@ -13,7 +13,7 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 
-from priory.privacy.uniforms import context
+from priory.privacy.uniforms import context, to_decimal
 
 # The series loses five digits below 4, and neither expansion has 10^12 roundings.
 _SPARE_DIGITS = 25
@@ -30,7 +30,7 @@ def upper_tail(x: Fraction, digits: int) -> Decimal:
         if x < 0:
             return 1 - upper_tail(-x, digits)
         if x < _SERIES_BELOW:
-            return Decimal("0.5") - density(x, digits) * _series(_to_decimal(x), digits)
+            return Decimal("0.5") - density(x, digits) * _series(to_decimal(x), digits)
         return density(x, digits) * mills_ratio(x, digits)
 
 
@@ -38,7 +38,7 @@ def density(x: Fraction, digits: int) -> Decimal:
     """φ(x), with a relative error below 10^−digits."""
     with decimal.localcontext(context(digits + _SPARE_DIGITS)):
         # x² as a fraction, so that nothing is lost before its exponential is taken.
-        return (-_to_decimal(x * x / 2)).exp() / _root_of_two_pi(digits)
+        return (-to_decimal(x * x / 2)).exp() / _root_of_two_pi(digits)
 
 
 def mills_ratio(x: Fraction, digits: int) -> Decimal:
@@ -46,7 +46,7 @@ def mills_ratio(x: Fraction, digits: int) -> Decimal:
     with decimal.localcontext(context(digits + _SPARE_DIGITS)):
         if x < _SERIES_BELOW:
             return upper_tail(x, digits) / density(x, digits)
-        return _continued_fraction(_to_decimal(x), digits)
+        return _continued_fraction(to_decimal(x), digits)
 
 
 def _series(x: Decimal, digits: int) -> Decimal:
@@ -92,7 +92,3 @@ def _arctan_inverse(n: int) -> Decimal:
         power /= -n * n
         whole += power / odd
     return whole
-
-
-def _to_decimal(x: Fraction) -> Decimal:
-    return Decimal(x.numerator) / Decimal(x.denominator)

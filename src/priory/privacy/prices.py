@@ -9,12 +9,7 @@ from fractions import Fraction
 
 from priory.privacy.accounting import rho_of_pure, round_down
 from priory.privacy.budget import Currency
-from priory.privacy.gaussian import (
-    epsilon_of_bounded_range,
-    epsilon_of_pure,
-    mu_squared_of_bounded_range,
-    mu_squared_of_pure,
-)
+from priory.privacy.gaussian import epsilon_of_pure, mu_squared_of_pure
 
 _ROOT_BITS = 2**256
 
@@ -29,11 +24,9 @@ def price_of_pure(epsilon: Fraction, currency: Currency) -> Fraction:
 def price_of_bounded_range(epsilon: Fraction, currency: Currency) -> Fraction:
     """What a step costs that is ε-DP with losses in some interval of length ε, as the exponential mechanism is.
 
-    In zCDP it is ε²/8 [Cesar & Rogers 2021].
+    But for pure ε it is the price of ε/2: in zCDP ε²/8 [Cesar & Rogers 2021], in μ² see `priory.privacy.gaussian`.
     """
-    if currency is Currency.PURE:
-        return epsilon
-    return epsilon**2 / 8 if currency is Currency.ZCDP else mu_squared_of_bounded_range(epsilon)
+    return epsilon if currency is Currency.PURE else price_of_pure(epsilon / 2, currency)
 
 
 def pure_within(amount: Fraction, currency: Currency) -> Fraction:
@@ -49,9 +42,7 @@ def pure_within(amount: Fraction, currency: Currency) -> Fraction:
 
 def bounded_range_within(amount: Fraction, currency: Currency) -> Fraction:
     """The largest ε found for which a pick by the exponential mechanism costs at most `amount`."""
-    if currency is Currency.PURE:
-        return amount
-    return _root_down(8 * amount) if currency is Currency.ZCDP else epsilon_of_bounded_range(amount)
+    return amount if currency is Currency.PURE else 2 * pure_within(amount, currency)
 
 
 def converted(amount: Fraction, currency: Currency, to: Currency) -> Fraction | None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -55,11 +55,7 @@ class OperatingSystem(Randomness):
 
 @dataclass(frozen=True)
 class OpenDP(Randomness):
-    """OpenDP's samplers, for who must have a vetted library draw; they have no rounded Gaussian noise.
-
-    Raises:
-        MissingExtra: OpenDP is not installed.
-    """
+    """OpenDP's samplers, for who must have a vetted library draw; they have no rounded Gaussian noise."""
 
     name = "opendp"
     kinds = KINDS - {RoundedGaussian.kind}
@@ -108,12 +104,7 @@ SOURCES: dict[str, Callable[[], Randomness]] = {source.name: source for source i
 
 
 def source_of(randomness: Randomness | str | None) -> Randomness:
-    """The source of randomness that an option means; by default the operating system's.
-
-    Raises:
-        OptionError: there is no source of that name.
-        MissingExtra: it is not installed.
-    """
+    """The source of randomness that an option means; by default the operating system's."""
     if randomness is None:
         return OperatingSystem()
     if not isinstance(randomness, str):
@@ -130,46 +121,32 @@ def is_private(randomness: Randomness) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """What a replay saw: one request and the true values behind it.
+    """What a replay saw: one request and the true values behind it."""
 
-    Attributes:
-        request: the noise or the choice, with its scale.
-        truth: the true answers or scores. Private: this is for tests on made-up tables.
-        result: what was returned for it.
-    """
-
-    request: Noise | Choice
-    truth: Integers
-    result: Integers | int
+    request: Noise | Choice  # the noise or the choice, with its scale
+    truth: Integers  # the true answers or scores. Private: this is for tests on made-up tables
+    result: Integers | int  # what was returned for it
 
 
 @dataclass(frozen=True, eq=False)
 class AskedValues:
-    """What a replay saw of one selection of values.
+    """What a replay saw of one selection of values."""
 
-    Attributes:
-        place: how many other requests came before it.
-        noise: the noise.
-        threshold: in its lattice steps.
-        truth: how many persons have each value. Private: this is for tests on made-up tables.
-        result: what was returned for it.
-    """
-
-    place: int
+    place: int  # how many other requests came before it
     noise: Noise
-    threshold: int
-    truth: dict[Any, int]
-    result: dict[Any, int]
+    threshold: int  # in the noise's lattice steps
+    truth: dict[Any, int]  # how many persons have each value. Private: this is for tests on made-up tables
+    result: dict[Any, int]  # what was returned for it
+
+
+class TranscriptEnd(Exception):
+    """The transcript of a replay that ends with it was returned, but for its last answer."""
 
 
 class Replay(Randomness):
     """For tests: returns a given transcript, or noise from a seed, and keeps everything it was asked.
 
     Every release made with it is stamped NOT PRIVATE.
-
-    Attributes:
-        asked: the requests so far, with the true values.
-        asked_values: the selections of values so far.
     """
 
     name = "replay"
@@ -181,12 +158,14 @@ class Replay(Randomness):
         *,
         values: Iterable[dict[Any, int]] = (),
         seed: int | None = None,
+        ends: bool = False,
     ) -> None:
-        self.asked: list[Asked] = []
-        self.asked_values: list[AskedValues] = []
-        self._transcript = list(transcript)
+        self.asked: list[Asked] = []  # the requests so far, with the true values
+        self.asked_values: list[AskedValues] = []  # the selections of values so far
         self._values = list(values)
+        self._transcript = list(transcript)
         self._rng = None if seed is None else np.random.default_rng(seed)
+        self._ends = ends
 
     @property
     def transcript(self) -> list[Integers | int]:
@@ -194,51 +173,40 @@ class Replay(Randomness):
         return [asked.result for asked in self.asked]
 
     def noisy(self, values: Integers, noise: Noise) -> Integers:
-        forced = self._forced()
-        if isinstance(forced, np.ndarray) and forced.shape == values.shape:
-            result = forced
-        elif forced is not None:
-            raise AssertionError("the transcript has another kind of answer here: the run took another path")
-        elif self._rng is None:
-            result = noise.add(values)
-        else:
-            result = _seeded(self._rng, noise, values)
-        self.asked.append(Asked(noise, values.copy(), result))
-        return result
+        return np.asarray(self._returned(noise, values, values.shape, lambda: self._drawn(values, noise)))
 
     def picks(self, scores: Integers, choice: Choice, draws: int) -> list[int]:
-        return [self._pick(scores, choice) for _ in range(draws)]
+        def drawn() -> int:
+            if self._rng is None or choice.scale == 0:
+                return choice.pick(scores)
+            return int((scores / float(choice.scale) + self._rng.gumbel(size=scores.shape)).argmax())
+
+        return [int(self._returned(choice, scores, (), drawn)) for _ in range(draws)]
 
     def kept(self, chunks: Iterable[Values], noise: Noise, threshold: int) -> dict[Any, int]:
         seen = list(chunks)
         truth = {value: int(n) for chunk in seen for value, n in zip(chunk.values, chunk.persons, strict=True)}
         place = len(self.asked_values)
-        drawn = noise.add if self._rng is None else partial(_seeded, self._rng, noise)
         forced = self._values[place] if place < len(self._values) else None
-        result = kept_values(lambda counts, _: drawn(counts), seen, noise, threshold) if forced is None else forced
+        result = kept_values(self._drawn, seen, noise, threshold) if forced is None else forced
         self.asked_values.append(AskedValues(len(self.asked), noise, threshold, truth, result))
         return result
 
-    def _pick(self, scores: Integers, choice: Choice) -> int:
-        forced = self._forced()
-        if isinstance(forced, int):
-            result = forced
-        elif forced is not None:
-            raise AssertionError("the transcript has another kind of answer here: the run took another path")
-        elif self._rng is None:
-            result = choice.pick(scores)
-        else:
-            noise = self._rng.gumbel(size=scores.shape)
-            result = int((scores / float(choice.scale) + noise).argmax()) if choice.scale else int(scores.argmax())
-        self.asked.append(Asked(choice, scores.copy(), result))
-        return result
+    def _drawn(self, values: Integers, noise: Noise) -> Integers:
+        if self._rng is None:
+            return noise.add(values)
+        steps = self._rng.normal(0, noise.stddev / float(noise.step), values.shape)
+        return noise.on_lattice(values) + np.rint(steps).astype(np.int64)
 
-    def _forced(self) -> Integers | int | None:
+    def _returned(
+        self, request: Noise | Choice, truth: Integers, shape: tuple[int, ...], drawn: Callable[[], Integers | int]
+    ) -> Integers | int:
+        """The next answer of the transcript, which must have this shape, or one that is drawn."""
         place = len(self.asked)
-        return self._transcript[place] if place < len(self._transcript) else None
-
-
-def _seeded(rng: np.random.Generator, noise: Noise, values: Integers) -> Integers:
-    """`values` with noise of the right size that repeats."""
-    steps = rng.normal(0, noise.stddev / float(noise.step), values.shape)
-    return noise.on_lattice(values) + np.rint(steps).astype(np.int64)
+        result = self._transcript[place] if place < len(self._transcript) else drawn()
+        if np.shape(result) != shape:
+            raise AssertionError("the transcript has another kind of answer here: the run took another path")
+        self.asked.append(Asked(request, truth.copy(), result))
+        if self._ends and len(self.asked) == len(self._transcript):
+            raise TranscriptEnd
+        return result

@@ -8,7 +8,7 @@ paper is the proof of the code.
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import ClassVar, TypeAlias
@@ -29,32 +29,21 @@ SCORE_BITS, WEIGHT_BITS, LATTICE_BITS = 62, 10, 10
 
 @dataclass(frozen=True)
 class Pick:
-    """The candidate that was chosen.
+    """The candidate that was chosen."""
 
-    Attributes:
-        query: the place of its query in the list that was given.
-        cell: the place of its answer among the query's answers, flattened; None where whole queries are candidates.
-        is_complement: whether it is the complement of that answer.
-    """
-
-    query: int
+    query: int  # the place of its query in the list that was given
+    # The place of its answer among the query's answers, flattened; None where whole queries are candidates.
     cell: int | None = None
-    is_complement: bool = False
+    is_complement: bool = False  # whether it is the complement of that answer
 
 
 @dataclass(frozen=True)
 class Neighbours:
-    """Who is protected, as far as scores need to know.
+    """Who is protected, as far as scores need to know."""
 
-    Attributes:
-        relation: which tables are neighbours.
-        max_rows: how many records one person may have.
-        total: the number of rows where that is public, else None.
-    """
-
-    relation: Relation
-    max_rows: int
-    total: int | None
+    relation: Relation  # which tables are neighbours
+    max_rows: int  # how many records one person may have
+    total: int | None  # the number of rows where that is public, else None
 
 
 Queries: TypeAlias = Sequence[Query]
@@ -63,27 +52,21 @@ Estimates: TypeAlias = Sequence[Numbers]
 
 
 class Score(ABC):
-    """A kind of score; members are described as data and checked before anything is paid.
+    """A kind of score; members are described as data and checked before anything is paid."""
 
-    Attributes:
-        kind: its name in the book.
-        needs_estimates: whether each query comes with the answers of a model.
-        needs_rows: whether the number of rows comes after the true answers.
-        knows_total: whether a public number of rows lowers its sensitivity.
-    """
-
-    kind: ClassVar[str]
-    needs_estimates: ClassVar[bool] = True
-    needs_rows: ClassVar[bool] = False
-    knows_total: ClassVar[bool] = False
+    kind: ClassVar[str]  # its name in the book
+    needs_estimates: ClassVar[bool] = True  # whether each query comes with the answers of a model
+    needs_rows: ClassVar[bool] = False  # whether the number of rows comes after the true answers
+    is_of_cells: ClassVar[bool] = False  # whether there is a candidate for each answer rather than for each query
+    knows_total: ClassVar[bool] = False  # whether a public number of rows lowers its sensitivity
 
     @abstractmethod
     def check(self, queries: Queries, estimates: Estimates, row_limit: int = ROW_LIMIT) -> None:
         """Raise an `OptionError` if these cannot be scored for a table of so many rows."""
 
-    @abstractmethod
     def candidates(self, queries: Queries) -> int:
         """How many scores there are."""
+        return sum(query.rows for query in queries) if self.is_of_cells else len(queries)
 
     @abstractmethod
     def sensitivity(self, queries: Queries, neighbours: Neighbours, row_limit: int = ROW_LIMIT) -> Fraction:
@@ -93,9 +76,9 @@ class Score(ABC):
     def scores(self, queries: Queries, truths: Truths, estimates: Estimates, row_limit: int = ROW_LIMIT) -> Integers:
         """One score for each candidate, from the true answers."""
 
-    @abstractmethod
     def pick(self, queries: Queries, place: int) -> Pick:
         """Which candidate has the score at `place`."""
+        return _cell(queries, place) if self.is_of_cells else Pick(place)
 
 
 @dataclass(frozen=True)
@@ -106,23 +89,18 @@ class AbsoluteError(Score):
     """
 
     kind = "absolute error"
+    is_of_cells = True
 
     def check(self, queries: Queries, estimates: Estimates, row_limit: int = ROW_LIMIT) -> None:
         _check(queries, estimates, row_limit)
 
-    def candidates(self, queries: Queries) -> int:
-        return sum(query.rows for query in queries)
-
     def sensitivity(self, queries: Queries, neighbours: Neighbours, row_limit: int = ROW_LIMIT) -> Fraction:
-        return _steps(queries, row_limit) * _largest_change(queries, neighbours)
+        return _steps(queries, row_limit) * _largest_change(tuple(queries), neighbours)
 
     def scores(self, queries: Queries, truths: Truths, estimates: Estimates, row_limit: int = ROW_LIMIT) -> Integers:
         # Workloads of hundreds of tables are scored in every round of a mechanism: all of them at once.
         gaps = _gap(_flat(truths), _flat(estimates), _bits(queries, row_limit))
         return np.asarray(np.abs(gaps, out=gaps))
-
-    def pick(self, queries: Queries, place: int) -> Pick:
-        return _cell(queries, place)
 
 
 @dataclass(frozen=True)
@@ -130,14 +108,10 @@ class L1Error(Score):
     """weight·(‖q(D) − estimate‖₁ − expected noise), a candidate for each query [AIM; MST].
 
     One person moves the norm by at most the query's L1 sensitivity; the expected noise is public and moves nothing.
-
-    Attributes:
-        weights: one for each query; all 1 if empty. They are rounded to 1/1024 of the largest.
-        expected: the L1 norm of the noise a measurement of each query would have; all 0 if empty.
     """
 
-    weights: tuple[float, ...] = ()
-    expected: tuple[float, ...] = ()
+    weights: tuple[float, ...] = ()  # one for each query; all 1 if empty. They are rounded to 1/1024 of the largest
+    expected: tuple[float, ...] = ()  # the L1 norm of the noise a measurement of each query would have; all 0 if empty
     kind = "L1 error"
 
     def check(self, queries: Queries, estimates: Estimates, row_limit: int = ROW_LIMIT) -> None:
@@ -150,23 +124,17 @@ class L1Error(Score):
         if not all(math.isfinite(noise) and 0 <= noise < row_limit for noise in self.expected):
             raise OptionError("expected", f"expected noise must be a number from 0 to {row_limit:,}")
 
-    def candidates(self, queries: Queries) -> int:
-        return len(queries)
-
     def sensitivity(self, queries: Queries, neighbours: Neighbours, row_limit: int = ROW_LIMIT) -> Fraction:
         norms = [sensitivity(query, neighbours.relation, neighbours.max_rows).l1 for query in queries]
         return _steps(queries, row_limit) * max(w * norm for w, norm in zip(self._weights(queries), norms, strict=True))
 
     def scores(self, queries: Queries, truths: Truths, estimates: Estimates, row_limit: int = ROW_LIMIT) -> Integers:
         bits = _bits(queries, row_limit)
-        most = (2 * _magnitude(queries) * row_limit) << bits
+        most = (2 * _magnitude(tuple(queries)) * row_limit) << bits
         errors = [_norm(_gap(t, e, bits), most) for t, e in zip(truths, estimates, strict=True)]
         expected = [round(2**bits * noise) for noise in self.expected] or [0] * len(queries)
         weights = self._weights(queries)
         return np.array([w * (e - x) for w, e, x in zip(weights, errors, expected, strict=True)], dtype=np.int64)
-
-    def pick(self, queries: Queries, place: int) -> Pick:
-        return Pick(place)
 
     def _weights(self, queries: Queries) -> list[int]:
         if not self.weights:
@@ -181,12 +149,9 @@ class Dependence(Score):
 
     One row added or removed moves it by at most 2n/(n+1) < 2; one row replaced, with n public, by at most 3 + 2/n
     [Zhang et al. 2017], or 4 by two of the former. More rows a person take as many steps.
-
-    Attributes:
-        children: X of each query, which must be a marginal; its other attributes are Π.
     """
 
-    children: tuple[str, ...]
+    children: tuple[str, ...]  # X of each query, which must be a marginal; its other attributes are Π
     kind = "dependence"
     needs_estimates = False
     knows_total = True
@@ -199,9 +164,6 @@ class Dependence(Score):
         for child, query in zip(self.children, queries, strict=True):
             if child not in query.domain or not query.is_marginal:
                 raise OptionError("children", f"{child!r} needs a marginal it is part of, not one of {query.clique}")
-
-    def candidates(self, queries: Queries) -> int:
-        return len(queries)
 
     def sensitivity(self, queries: Queries, neighbours: Neighbours, row_limit: int = ROW_LIMIT) -> Fraction:
         if neighbours.relation is Relation.ADD_REMOVE:
@@ -217,9 +179,6 @@ class Dependence(Score):
         scored = [_dependence(t, q.domain.axis[c]) for t, q, c in zip(truths, queries, self.children, strict=True)]
         return np.array(scored, dtype=np.int64)
 
-    def pick(self, queries: Queries, place: int) -> Pick:
-        return Pick(place)
-
 
 @dataclass(frozen=True)
 class Payoff(Score):
@@ -228,15 +187,12 @@ class Payoff(Score):
     The estimate of an answer is total·Σ q(x) over the records x of the rounds so far, and the complement of q counts
     the rows that q does not: n − q(D), with the estimate rounds·total − estimate. One person moves an answer by at
     most `largest_change`, and its complement by as much as that of 1 − q.
-
-    Attributes:
-        rounds: how many rounds there were.
-        total: the number of rows, public or paid for.
     """
 
-    rounds: int
-    total: float
+    rounds: int  # how many rounds there were
+    total: float  # the number of rows, public or paid for
     kind = "payoff"
+    is_of_cells = True
     needs_rows = True
 
     def check(self, queries: Queries, estimates: Estimates, row_limit: int = ROW_LIMIT) -> None:
@@ -247,10 +203,10 @@ class Payoff(Score):
             raise OptionError("total", f"a number of rows from 0 to {row_limit:,}; got {self.total}")
 
     def candidates(self, queries: Queries) -> int:
-        return 2 * sum(query.rows for query in queries)
+        return 2 * super().candidates(queries)
 
     def sensitivity(self, queries: Queries, neighbours: Neighbours, row_limit: int = ROW_LIMIT) -> Fraction:
-        change = max(_largest_change(queries, neighbours), *(_complement_change(q, neighbours) for q in queries))
+        change = max(_largest_change(tuple(queries), neighbours), *(_complement_change(q, neighbours) for q in queries))
         return _steps(queries, row_limit) * self.rounds * change
 
     def scores(self, queries: Queries, truths: Truths, estimates: Estimates, row_limit: int = ROW_LIMIT) -> Integers:
@@ -263,9 +219,12 @@ class Payoff(Score):
         return np.concatenate([plain, -plain - beyond])
 
     def pick(self, queries: Queries, place: int) -> Pick:
-        answers = sum(query.rows for query in queries)
-        found = _cell(queries, place % answers)
-        return Pick(found.query, found.cell, is_complement=place >= answers)
+        answers = super().candidates(queries)
+        return replace(super().pick(queries, place % answers), is_complement=place >= answers)
+
+
+# The whole of the closed list.
+SCORES = (AbsoluteError, L1Error, Dependence, Payoff)
 
 
 def _check(queries: Queries, estimates: Estimates, row_limit: int, factor: int = 1) -> None:
@@ -282,7 +241,7 @@ def _check(queries: Queries, estimates: Estimates, row_limit: int, factor: int =
     for query, estimate in zip(queries, estimates, strict=True):
         if estimate.shape != query.shape or estimate.dtype.kind not in "iuf":
             raise OptionError("estimates", f"shape {estimate.shape} does not fit a query that gives {query.shape}")
-    limit = float(factor * _magnitude(queries) * row_limit)
+    limit = float(factor * _magnitude(tuple(queries)) * row_limit)
     # What all of them do not exceed together none does alone.
     if not _size(_flat(estimates)) <= limit and not all(_size(estimate) <= limit for estimate in estimates):
         raise OptionError("estimates", f"they must be finite and add up to at most {limit:.3g} in absolute value")
@@ -298,20 +257,16 @@ def _size(values: Numbers) -> float:
     return float((values if is_positive else np.abs(values)).sum(dtype=np.float64))
 
 
-def _magnitude(queries: Queries) -> int:
-    """What one row adds to the absolute sum of a query's answers, at most."""
-    return _largest_norm(tuple(queries))
-
-
 @lru_cache(maxsize=64)
-def _largest_norm(queries: tuple[Query, ...]) -> int:
+def _magnitude(queries: tuple[Query, ...]) -> int:
+    """What one row adds to the absolute sum of a query's answers, at most."""
     return max(1, *(math.ceil(sensitivity(query, Relation.ADD_REMOVE).l1) for query in queries))
 
 
 def _bits(queries: Queries, row_limit: int) -> int:
     """How fine the lattice is: 2^−10 of a row, coarser where a row adds much. Truth and estimate need one bit more."""
     row_bits = (row_limit - 1).bit_length()
-    return min(LATTICE_BITS, SCORE_BITS - row_bits - WEIGHT_BITS - 1 - _magnitude(queries).bit_length())
+    return min(LATTICE_BITS, SCORE_BITS - row_bits - WEIGHT_BITS - 1 - _magnitude(tuple(queries)).bit_length())
 
 
 def _steps(queries: Queries, row_limit: int) -> int:
@@ -338,12 +293,8 @@ def _gap(truth: Integers, estimate: Numbers, bits: int) -> Integers:
     return gap
 
 
-def _largest_change(queries: Queries, neighbours: Neighbours) -> Fraction:
-    return _largest_of_all(tuple(queries), neighbours)
-
-
 @lru_cache(maxsize=64)
-def _largest_of_all(queries: tuple[Query, ...], neighbours: Neighbours) -> Fraction:
+def _largest_change(queries: tuple[Query, ...], neighbours: Neighbours) -> Fraction:
     return max(largest_change(query, neighbours.relation, neighbours.max_rows) for query in queries)
 
 

@@ -13,6 +13,7 @@ from priory.privacy.explain import chance, promised
 from priory.privacy.ledger import Reservation
 from priory.privacy.prices import converted
 from priory.privacy.tail import loss_tail
+from priory.privacy.uniforms import to_decimal
 from priory.queries.sensitivity import Relation
 from priory.version import __version__
 
@@ -29,33 +30,20 @@ UNKNOWN_RANDOMNESS = "opendp or priory"
 
 @dataclass(frozen=True)
 class Statement:
-    """The privacy statement of a release.
+    """The privacy statement of a release."""
 
-    Attributes:
-        mechanism: what made it.
-        budget: what it was allowed to spend; this is the promise.
-        spent: what it did spend, in the budget's currency.
-        unit: who is protected, in words.
-        dataset: the declared name of the data set.
-        ledger: whether a book on disk keeps what was spent ("file") or the run kept its own ("memory").
-        is_private: False if the randomness was a test's.
-        version: of priory.
-        randomness: who drew the noise: "priory", "opendp", or what a file says.
-        randomness_version: of the library that drew it.
-        discovered: what it cost to learn the schema from the same table, where it was learnt from private rows.
-    """
-
-    mechanism: str
-    budget: Budget
-    spent: Fraction
-    unit: str
-    dataset: str
-    ledger: str
-    is_private: bool
-    version: str
-    randomness: str = UNKNOWN_RANDOMNESS
-    randomness_version: str = ""
-    discovered: Budget | None = None
+    mechanism: str  # what made it
+    budget: Budget  # what it was allowed to spend; this is the promise
+    spent: Fraction  # what it did spend, in the budget's currency
+    unit: str  # who is protected, in words
+    dataset: str  # the declared name of the data set
+    ledger: str  # whether a book on disk keeps what was spent ("file") or the run kept its own ("memory")
+    is_private: bool  # False if the randomness was a test's
+    version: str  # of priory
+    randomness: str = UNKNOWN_RANDOMNESS  # who drew the noise: "priory", "opendp", or what a file says
+    randomness_version: str = ""  # of the library that drew it
+    is_declared: bool = False  # whether whoever measured declared the promise, or a part of it
+    discovered: Budget | None = None  # what it cost to learn the schema from the same table, where it was learnt
 
     @classmethod
     def of(
@@ -75,11 +63,6 @@ class Statement:
             randomness=randomness,
             randomness_version=_version_of(randomness) if is_private else "",
         )
-
-    @property
-    def is_declared(self) -> bool:
-        """Whether the promise, or a part of it, is not priory's own but was declared by whoever measured."""
-        return DECLARED in self.mechanism
 
     @property
     def promise(self) -> str:
@@ -180,9 +163,7 @@ def sum_of(one: Budget, other: Budget) -> Budget:
     """
     currency = one.currency if one.currency is other.currency else Currency.ZCDP
     amounts = [converted(each.amount, each.currency, currency) for each in (one, other)]
-    if None in amounts:
-        # Two pure budgets have one currency, so ρ can hold both.
-        raise AssertionError("every currency turns into rho")
+    # Every currency turns into ρ.
     amount = sum((each for each in amounts if each is not None), Fraction(0))
     additive = one.additive + other.additive
     delta = (one.delta or Fraction(0)) + (other.delta or Fraction(0))
@@ -194,9 +175,8 @@ def sum_of(one: Budget, other: Budget) -> Budget:
 
 def _root_up(square: Fraction) -> str:
     """Six digits of a square root, rounded up."""
-    exact = decimal.Context(prec=60).divide(Decimal(square.numerator), Decimal(square.denominator))
-    root = decimal.Context(prec=40).sqrt(exact) * (1 + Decimal("1e-30"))
-    return rounded_up(Fraction(root))
+    with decimal.localcontext(prec=60):
+        return rounded_up(Fraction(to_decimal(square).sqrt() * (1 + Decimal("1e-30"))))
 
 
 def _version_of(randomness: str) -> str:

@@ -23,13 +23,11 @@ import math
 from decimal import Decimal
 from fractions import Fraction
 
-from priory.privacy.accounting import delta_at, round_down, round_up
+from priory.privacy.accounting import ALLOWANCE, DIGITS, delta_at, round_down, round_up
 from priory.privacy.budget import Budget, Currency
 from priory.privacy.gaussian import gaussian_delta
+from priory.privacy.uniforms import to_decimal
 
-# Fifty digits, and an allowance of 10⁻⁴⁰ for the few roundings of one evaluation.
-_DIGITS = decimal.Context(prec=50, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
-_ALLOWANCE = Decimal("1e-40")
 # A probability below 10⁻²⁰⁰⁰ is rounded up to about that.
 _LEAST_EXPONENT = Decimal(-4605)
 # ε − ε′ is searched from a quarter to four times its best value in zCDP. Any of them gives a true bound.
@@ -41,12 +39,7 @@ _SHARES = tuple(Fraction(2 ** (k / 2)) for k in range(-24, 1))
 def loss_tail(budget: Budget, epsilon: Fraction, *, steps: int = 1) -> Fraction:
     """A bound on P[L > ε] for a release made under `budget`, between tables that are `steps` neighbours apart.
 
-    Over k steps ε grows to kε, ρ to k²ρ [Bun & Steinke 2016] and μ to kμ [Dong, Roth & Su 2022].
-
-    Args:
-        budget: what is promised between neighbours.
-        epsilon: the loss that is not to be exceeded.
-        steps: 1 or 2.
+    Over k steps, 1 or 2, ε grows to kε, ρ to k²ρ [Bun & Steinke 2016] and μ to kμ [Dong, Roth & Su 2022].
 
     >>> float(loss_tail(Budget.pure(1), Fraction(1)))
     0.0
@@ -85,9 +78,9 @@ def zcdp_tail(rho: Fraction, epsilon: Fraction) -> Fraction:
         return Fraction(0)
     if epsilon <= rho:
         return Fraction(1)
-    with decimal.localcontext(_DIGITS):
-        exponent = -_to_decimal((epsilon - rho) ** 2 / (4 * rho)) * (1 - _ALLOWANCE)
-        return min(Fraction(1), round_up(Fraction(max(exponent, _LEAST_EXPONENT).exp() * (1 + _ALLOWANCE))))
+    with decimal.localcontext(DIGITS):
+        exponent = -to_decimal((epsilon - rho) ** 2 / (4 * rho)) * (1 - ALLOWANCE)
+        return min(Fraction(1), round_up(Fraction(max(exponent, _LEAST_EXPONENT).exp() * (1 + ALLOWANCE))))
 
 
 def gaussian_tail(mu_squared: Fraction, epsilon: Fraction) -> Fraction:
@@ -107,8 +100,8 @@ def approximate_tail(delta: Fraction, beyond: Fraction) -> Fraction:
     >>> round(float(approximate_tail(Fraction(1, 10**9), Fraction("0.693147180559945310"))) * 1e9, 6)
     2.0
     """
-    with decimal.localcontext(_DIGITS):
-        share = 1 - (-_to_decimal(beyond)).exp() - _ALLOWANCE
+    with decimal.localcontext(DIGITS):
+        share = 1 - (-to_decimal(beyond)).exp() - ALLOWANCE
         if share <= 0:
             return Fraction(1)
         return min(Fraction(1), round_up(delta / round_down(Fraction(share))))
@@ -134,7 +127,3 @@ def _delta(budget: Budget, epsilon: Fraction, steps: int) -> Fraction:
 def power_up(epsilon: Fraction) -> Fraction:
     """e^ε, rounded up; beyond e^700, where it makes every bound 1, it is taken for that."""
     return Fraction(math.exp(min(float(epsilon), 700.0))) * (1 + Fraction(1, 10**12))
-
-
-def _to_decimal(value: Fraction) -> Decimal:
-    return _DIGITS.divide(Decimal(value.numerator), Decimal(value.denominator))

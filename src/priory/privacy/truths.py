@@ -9,12 +9,12 @@ would not do: a row that replaces another leaves the sum of all cells as it is, 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from priory.data.sources.source import Source
 from priory.privacy.noise import Integers
+from priory.queries.parts import Part
 from priory.queries.query import Query
 from priory.queries.sensitivity import entry_range
 
@@ -24,29 +24,14 @@ ANSWER_BITS = 62
 MOST_KEPT = 2**28
 
 
-@dataclass(frozen=True, eq=False)
-class Exact:
-    """A query as a key: equal only to a query of the same class with equal parts of the same classes.
+# A query with its class and those of its parts, as a key that equals no other query's: an object of a derived class may
+# call itself equal to one that was checked and answer something else.
+Key = tuple[type[Query], tuple[type[Part], ...], Query]
 
-    An object of a derived class may call itself equal to one that was checked and answer something else.
-    """
 
-    query: Query
-
-    def __hash__(self) -> int:
-        return hash(self.query)
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Exact):
-            return False
-        mine, theirs = self.query, other.query
-        if mine is theirs:
-            return True
-        return (
-            type(mine) is type(theirs)
-            and [type(part) for part in mine.parts] == [type(part) for part in theirs.parts]
-            and mine == theirs
-        )
+def key_of(query: Query) -> Key:
+    """The query as a key."""
+    return type(query), tuple(map(type, query.parts)), query
 
 
 class Truths:
@@ -56,21 +41,24 @@ class Truths:
         self._source = source
         # A source that declares none is noticed now, before anything is paid.
         self._row_limit = source.row_limit
-        self._kept: dict[Exact, Integers] = {}
+        self._kept: dict[Key, Integers] = {}
 
     def __repr__(self) -> str:
         return "Truths()"
 
     def of(self, queries: Sequence[Query]) -> list[Integers]:
         """The true answers to `queries`."""
-        keys = [Exact(query) for query in queries]
+        keys = [key_of(query) for query in queries]
         missing = [key for key in dict.fromkeys(keys) if key not in self._kept]
         if not missing:
             return [self._kept[key] for key in keys]
-        cliques = list(dict.fromkeys(key.query.clique for key in missing))
+        cliques = list(dict.fromkeys(query.clique for *_, query in missing))
         tables = dict(zip(cliques, self._source.count(cliques), strict=True))
         counts = {clique: table.values.astype(np.int64, copy=False) for clique, table in tables.items()}
-        fresh = {key: bounded(key.query, counts[key.query.clique], self._row_limit) for key in missing}
+        answers = {key: key[-1](counts[key[-1].clique]) for key in missing}
+        fresh = {
+            key: bounded(key[-1], counts[key[-1].clique], answer, self._row_limit) for key, answer in answers.items()
+        }
         if sum(values.size for values in (*self._kept.values(), *fresh.values())) <= MOST_KEPT:
             self._kept.update(fresh)
         return [fresh[key] if key in fresh else self._kept[key] for key in keys]
@@ -81,15 +69,20 @@ def largest_entry(row_limit: int) -> int:
     return (1 << ANSWER_BITS) // row_limit
 
 
-def bounded(query: Query, counts: Integers, row_limit: int) -> Integers:
-    """The answers on `counts`, cut off at `row_limit` times the query's largest entry where there are more rows."""
+def bounded(query: Query, counts: Integers, answers: Integers, row_limit: int) -> Integers:
+    """The answers on `counts`, cut off at `row_limit` times the query's largest entry where there are more rows.
+
+    Args:
+        query: what is asked.
+        counts: the marginal of its clique.
+        answers: the query's answers on them, which are right but for a multiple of 2^64: integers wrap around.
+        row_limit: how many rows there may be.
+    """
     # Where the sum of floats is below 2^62 that of integers is exact.
     if counts.sum(dtype=np.float64) < 2.0**ANSWER_BITS and int(counts.sum()) <= row_limit:
-        return query(counts)
+        return answers
     bound = int(max(map(abs, entry_range(query)))) * row_limit
-    # Integers wrap around, so that these are right but for a multiple of 2^64, which the answers in floats tell: they
-    # are off by less than 2^62.
-    wrapped, rough = query(counts), query(counts.astype(np.float64))
-    turns = np.rint((rough - wrapped) / 2.0**64)
-    cut = np.clip(wrapped, -bound, bound)
+    # The answers in floats, which are off by less than 2^62, tell the multiple.
+    turns = np.rint((query(counts.astype(np.float64)) - answers) / 2.0**64)
+    cut = np.clip(answers, -bound, bound)
     return np.where(turns > 0, bound, np.where(turns < 0, -bound, cut)).astype(np.int64)

@@ -18,6 +18,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+# bits(n) gives n random bytes.
 Bits = Callable[[int], bytes]
 Words = NDArray[np.uint64]
 # boundary(digits) is the boundary with an error below 10^−digits, relative to itself.
@@ -30,15 +31,10 @@ _DOUBT = 2.0**-40
 
 
 class Uniform:
-    """A uniform number in [0, 1) whose binary digits are drawn when they are needed.
-
-    Args:
-        head: its first digits, as a whole number.
-        places: how many those are.
-        bits: `bits(n)` gives n random bytes, for the further digits.
-    """
+    """A uniform number in [0, 1) whose binary digits are drawn when they are needed."""
 
     def __init__(self, head: int, places: int, bits: Bits) -> None:
+        # The first digits as a whole number, how many those are, and where further ones come from.
         self._digits, self._places, self._bits = head, places, bits
 
     def is_below(self, boundary: Boundary) -> bool:
@@ -117,22 +113,26 @@ def coins(
 ) -> NDArray[np.bool_]:
     """Independent coins that are true with probability exp(−exponent)·2^level, which is at most 1.
 
-    Args:
-        exponents: in floats; so nearly right that the chances are wrong by less than 2⁻⁴⁰.
-        exact: the exact exponent of coin i.
-        bits: `bits(n)` gives n random bytes.
-        levels: by how many powers of two each chance is raised; 0 by default.
+    `exact(i)` is the exponent of coin i, which floats need only give so nearly that chances are right to 2⁻⁴⁰.
     """
-    drawn = words(exponents.size, bits)
-    numbers = drawn * 2.0**-WORD
     with np.errstate(over="ignore", under="ignore"):
         chances = np.exp((0 if levels is None else levels * math.log(2)) - exponents)
+
+    def is_below(i: int, number: Uniform) -> bool:
+        exponent, level = exact(i), 0 if levels is None else int(levels[i])
+        # A chance of 1 needs no digits of its own; no number of them would be enough.
+        return (exponent == 0 and level == 0) or number.is_below(exponential(exponent, level))
+
+    return decided(chances, is_below, bits)
+
+
+def decided(chances: NDArray[np.float64], is_below: Callable[[int, Uniform], bool], bits: Bits) -> NDArray[np.bool_]:
+    """Coins with these chances, which are right to 2⁻⁴⁰; `is_below` settles the coins that this leaves in doubt."""
+    drawn = words(chances.size, bits)
+    numbers = drawn * 2.0**-WORD
     fallen: NDArray[np.bool_] = numbers < chances
     for i in np.flatnonzero(np.abs(numbers - chances) < _DOUBT):
-        exponent, level = exact(int(i)), 0 if levels is None else int(levels[i])
-        # A chance of 1 needs no digits of its own; no number of them would be enough.
-        is_certain = exponent == 0 and level == 0
-        fallen[i] = is_certain or Uniform(int(drawn[i]), WORD, bits).is_below(exponential(exponent, level))
+        fallen[i] = is_below(int(i), Uniform(int(drawn[i]), WORD, bits))
     return fallen
 
 
@@ -143,7 +143,7 @@ def exponential(exponent: Fraction, level: int = 0) -> Boundary:
         # The quotient's rounding error is multiplied by the exponent, whose size takes that many digits more.
         spare = len(str(int(exponent))) + 5
         with decimal.localcontext(context(digits + spare)):
-            return (-Decimal(exponent.numerator) / Decimal(exponent.denominator)).exp() * (1 << level)
+            return (-to_decimal(exponent)).exp() * (1 << level)
 
     return boundary
 
@@ -151,3 +151,8 @@ def exponential(exponent: Fraction, level: int = 0) -> Boundary:
 def context(digits: int) -> decimal.Context:
     """Decimals of `digits` digits, however large or small."""
     return decimal.Context(prec=digits, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
+
+
+def to_decimal(value: Fraction) -> Decimal:
+    """A fraction in as many digits as the context at hand has."""
+    return Decimal(value.numerator) / Decimal(value.denominator)

@@ -98,11 +98,30 @@ class Total(Part):
         return np.repeat(answers, size, axis=axis)
 
 
-@dataclass(frozen=True)
-class Set(Part):
-    """One answer: the sum over the values with codes in `codes`."""
+class _Sum(Part):
+    """One answer: the sum over the values with some codes."""
 
     is_counting = True
+
+    @abstractmethod
+    def _summed_codes(self) -> Sequence[int]:
+        """The codes."""
+
+    def rows(self, size: int) -> int:
+        return 1
+
+    def matrix(self, size: int) -> Numbers:
+        row = np.zeros((1, size), dtype=np.int64)
+        row[0, list(self._summed_codes())] = 1
+        return row
+
+    def apply(self, values: Numbers, axis: int) -> Numbers:
+        return _summed(values.take(list(self._summed_codes()), axis=axis), axis)
+
+
+@dataclass(frozen=True)
+class Set(_Sum):
+    """One answer: the sum over the values with codes in `codes`."""
 
     codes: tuple[int, ...]
 
@@ -115,23 +134,13 @@ class Set(Part):
         if self.codes[0] < 0 or self.codes[-1] >= size:
             raise DomainError(f"codes {list(self.codes)} are not all in 0 … {size - 1}")
 
-    def rows(self, size: int) -> int:
-        return 1
-
-    def matrix(self, size: int) -> Numbers:
-        row = np.zeros((1, size), dtype=np.int64)
-        row[0, list(self.codes)] = 1
-        return row
-
-    def apply(self, values: Numbers, axis: int) -> Numbers:
-        return _summed(values.take(list(self.codes), axis=axis), axis)
+    def _summed_codes(self) -> Sequence[int]:
+        return self.codes
 
 
 @dataclass(frozen=True)
-class Point(Part):
+class Point(_Sum):
     """One answer: the value with code `code`."""
-
-    is_counting = True
 
     code: int
 
@@ -139,39 +148,24 @@ class Point(Part):
         if not hasattr(self.code, "__index__") or not 0 <= self.code < size:
             raise DomainError(f"code {self.code} is not in 0 … {size - 1}")
 
-    def rows(self, size: int) -> int:
-        return 1
-
-    def matrix(self, size: int) -> Numbers:
-        return Set([self.code]).matrix(size)
-
-    def apply(self, values: Numbers, axis: int) -> Numbers:
-        return values.take([self.code], axis=axis)
+    def _summed_codes(self) -> Sequence[int]:
+        return (self.code,)
 
 
 @dataclass(frozen=True)
-class Range(Part):
+class Range(_Sum):
     """One answer: the sum over the codes from `low` to `high`, both included."""
-
-    is_counting = True
 
     low: int
     high: int
 
     def check(self, size: int) -> None:
-        if not all(hasattr(code, "__index__") for code in (self.low, self.high)) or not (
-            0 <= self.low <= self.high < size
-        ):
+        are_codes = all(hasattr(code, "__index__") for code in (self.low, self.high))
+        if not are_codes or not 0 <= self.low <= self.high < size:
             raise DomainError(f"range {self.low} … {self.high} is empty or not in 0 … {size - 1}")
 
-    def rows(self, size: int) -> int:
-        return 1
-
-    def matrix(self, size: int) -> Numbers:
-        return Set(range(self.low, self.high + 1)).matrix(size)
-
-    def apply(self, values: Numbers, axis: int) -> Numbers:
-        return _summed(values.take(range(self.low, self.high + 1), axis=axis), axis)
+    def _summed_codes(self) -> Sequence[int]:
+        return range(self.low, self.high + 1)
 
 
 @dataclass(frozen=True)
@@ -331,3 +325,7 @@ def _as_exact(entries: Numbers) -> Numbers:
     """Integers where every entry is one that a double holds exactly, else the floats."""
     whole = np.all(entries == np.rint(entries)) and np.abs(entries).max() < 2.0**53
     return entries.astype(np.int64) if whole else entries
+
+
+# The whole of the closed list; a custom part is a `Matrix`.
+PARTS = (Identity, Total, Point, Set, Range, Prefix, Recode, Mean, Moments, Matrix)

@@ -2,13 +2,12 @@
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from priory.domain import Clique, Domain
 from priory.errors import DomainError, OptionError, SizeError
+from priory.queries.domain import Clique, Domain
 from priory.queries.parts import Identity, Matrix, Numbers, Part
 
 DENSE_LIMIT = 10**8
@@ -24,10 +23,38 @@ class Query:
     Attributes:
         domain: C and its sizes.
         parts: A₁ … A_k, one per attribute of C.
+        clique: C, the attributes the query reads.
+        shape: how many answers there are along each part.
+        rows: how many answers there are.
+        is_marginal: whether every part is the identity.
+        is_integer: whether every entry of every part is an integer, so that integer counts give integer answers.
     """
 
-    domain: Domain
-    parts: tuple[Part, ...]
+    # Workloads of hundreds of queries are looked up in every round of a mechanism: each is hashed once.
+    domain: Domain = field(hash=False)
+    parts: tuple[Part, ...] = field(hash=False)
+    clique: Clique = field(init=False, repr=False, compare=False)
+    shape: tuple[int, ...] = field(init=False, repr=False, compare=False)
+    rows: int = field(init=False, repr=False, compare=False)
+    is_marginal: bool = field(init=False, repr=False, compare=False)
+    is_integer: bool = field(init=False, repr=False, compare=False)
+    _hash: int = field(init=False, repr=False, compare=False, hash=True)
+
+    def __post_init__(self) -> None:
+        sized = list(zip(self.parts, self.domain.shape, strict=True))
+        shape = tuple(part.rows(size) for part, size in sized)
+        vars(self).update(
+            clique=self.domain.attributes,
+            shape=shape,
+            rows=math.prod(shape),
+            is_marginal=all(isinstance(part, Identity) for part in self.parts),
+            is_integer=all(part.is_integer(size) for part, size in sized),
+            _hash=hash((self.domain, self.parts)),
+        )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Another process hashes texts otherwise.
+        return Query, (self.domain, self.parts)
 
     @classmethod
     def product(cls, domain: Domain, parts: Mapping[str, Part]) -> "Query":
@@ -52,39 +79,6 @@ class Query:
         """Every cell of the marginal of `clique`, in the domain's order."""
         clique = domain.clique(clique)
         return cls(domain.project(clique), (Identity(),) * len(clique))
-
-    @property
-    def clique(self) -> Clique:
-        """C, the attributes the query reads."""
-        return self.domain.attributes
-
-    @cached_property
-    def shape(self) -> tuple[int, ...]:
-        """How many answers there are along each part."""
-        return tuple(part.rows(size) for part, size in zip(self.parts, self.domain.shape, strict=True))
-
-    @cached_property
-    def rows(self) -> int:
-        """How many answers there are."""
-        return math.prod(self.shape)
-
-    @cached_property
-    def is_marginal(self) -> bool:
-        """Whether every part is the identity."""
-        return all(isinstance(part, Identity) for part in self.parts)
-
-    @cached_property
-    def is_integer(self) -> bool:
-        """Whether every entry of every part is an integer, so that integer counts give integer answers."""
-        return all(part.is_integer(size) for part, size in zip(self.parts, self.domain.shape, strict=True))
-
-    def __hash__(self) -> int:
-        # Workloads of hundreds of queries are looked up in every round of a mechanism: hash each of them once.
-        return self._hash
-
-    @cached_property
-    def _hash(self) -> int:
-        return hash((self.domain, self.parts))
 
     def __call__(self, marginal: Numbers) -> Numbers:
         """The answers on a marginal of the clique, of shape `self.shape`."""
@@ -143,10 +137,8 @@ class Query:
         """
         if not 0 <= bits <= 52:
             raise OptionError("bits", f"a lattice has 0 to 52 bits; got {bits}")
-        return Query(
-            self.domain,
-            tuple(_rounded(part, size, bits) for part, size in zip(self.parts, self.domain.shape, strict=True)),
-        )
+        sized = zip(self.parts, self.domain.shape, strict=True)
+        return Query(self.domain, tuple(_rounded(part, size, bits) for part, size in sized))
 
 
 def _rounded(part: Part, size: int, bits: int) -> Part:

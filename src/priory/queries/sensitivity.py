@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 from functools import lru_cache
+from typing import NoReturn
 
 import numpy as np
 
@@ -27,12 +28,8 @@ class Relation(StrEnum):
     REPLACE_ONE = "replace-one"
 
     @classmethod
-    def of(cls, name: "str | Relation") -> "Relation":
-        """The relation called `name`."""
-        try:
-            return cls(name)
-        except ValueError:
-            raise OptionError("relation", f"{name!r} is neither 'add-remove' nor 'replace-one'") from None
+    def _missing_(cls, value: object) -> NoReturn:
+        raise OptionError("relation", f"{value!r} is neither 'add-remove' nor 'replace-one'")
 
 
 @dataclass(frozen=True)
@@ -59,18 +56,18 @@ def sensitivity(query: Query, relation: Relation, max_rows: int = 1) -> Sensitiv
     replace-one m·max‖a_x − a_x'‖, where for m > 1 either side may also be empty, because only the number of persons
     is public then.
 
-    >>> from priory.domain import Domain
+    >>> from priory.queries.domain import Domain
     >>> sensitivity(Query.marginal(Domain.of({"a": 3}), "a"), Relation.REPLACE_ONE)
     Sensitivity(l1=Fraction(2, 1), l2_squared=Fraction(2, 1))
     """
     if isinstance(max_rows, bool) or not isinstance(max_rows, int) or max_rows < 1:
         raise OptionError("max_rows", f"a whole number of records per person, at least 1; got {max_rows!r}")
-    columns = [_Columns.of(part, size) for part, size in zip(query.parts, query.domain.shape, strict=True)]
+    columns = _columns(query)
     alone = Sensitivity(
         Fraction(math.prod(column.l1 for column in columns)), Fraction(math.prod(column.l2 for column in columns))
     )
     # A name is as good as the relation: the two are equal, so that the cache cannot tell them apart.
-    if Relation.of(relation) is Relation.REPLACE_ONE:
+    if Relation(relation) is Relation.REPLACE_ONE:
         pair = _between_columns(query, columns, alone)
         if max_rows > 1:
             pair = Sensitivity(max(pair.l1, alone.l1), max(pair.l2_squared, alone.l2_squared))
@@ -89,12 +86,12 @@ def largest_change(query: Query, relation: Relation, max_rows: int = 1) -> Fract
     Every answer is a sum of entries of the query matrix over the records, and all entries lie between the smallest
     and the largest product of the parts' extremes.
 
-    >>> from priory.domain import Domain
+    >>> from priory.queries.domain import Domain
     >>> largest_change(Query.marginal(Domain.of({"a": 3}), "a"), Relation.REPLACE_ONE)
     Fraction(1, 1)
     """
     low, high = entry_range(query)
-    if Relation.of(relation) is Relation.ADD_REMOVE:
+    if Relation(relation) is Relation.ADD_REMOVE:
         return max(abs(low), abs(high)) * max_rows
     if max_rows > 1:
         low, high = min(low, Fraction(0)), max(high, Fraction(0))
@@ -102,9 +99,17 @@ def largest_change(query: Query, relation: Relation, max_rows: int = 1) -> Fract
 
 
 def entry_range(query: Query) -> tuple[Fraction, Fraction]:
-    """The smallest and the largest entry of the query matrix."""
-    columns = [_Columns.of(part, size) for part, size in zip(query.parts, query.domain.shape, strict=True)]
-    return _extremes(columns)
+    """The smallest and the largest entry of the query matrix: products of one entry of each part."""
+    low: Exact = 1
+    high: Exact = 1
+    for column in _columns(query):
+        ends = [low * column.lowest, low * column.highest, high * column.lowest, high * column.highest]
+        low, high = min(ends), max(ends)
+    return Fraction(low), Fraction(high)
+
+
+def _columns(query: Query) -> "list[_Columns]":
+    return [_Columns.of(part, size) for part, size in zip(query.parts, query.domain.shape, strict=True)]
 
 
 Exact = int | Fraction
@@ -112,20 +117,12 @@ Exact = int | Fraction
 
 @dataclass(frozen=True)
 class _Columns:
-    """What the sensitivity needs of one part's columns a.
+    """What the sensitivity needs of one part's columns a."""
 
-    Attributes:
-        l1: max ‖a‖₁.
-        l2: max ‖a‖₂².
-        has_negative: whether an entry is below zero.
-        is_binary: whether all entries are 0 or 1.
-        lowest, highest: the extreme entries.
-    """
-
-    l1: Exact
-    l2: Exact
-    has_negative: bool
-    is_binary: bool
+    l1: Exact  # max ‖a‖₁
+    l2: Exact  # max ‖a‖₂²
+    has_negative: bool  # whether an entry is below zero
+    is_binary: bool  # whether all entries are 0 or 1
     lowest: Exact
     highest: Exact
 
@@ -173,14 +170,16 @@ def _between_columns(query: Query, columns: Sequence[_Columns], alone: Sensitivi
     bound = Sensitivity(2 * alone.l1, (4 if signed else 2) * alone.l2_squared)
     l2_squared = _worst_pair(query, is_signed=signed)
     if query.rows == 1:
-        gap = _row_range(columns)
-        return Sensitivity(gap, gap**2)
+        low, high = entry_range(query)
+        return Sensitivity(high - low, (high - low) ** 2)
     exact_l2 = bound.l2_squared if l2_squared is None else min(l2_squared, bound.l2_squared)
     if l2_squared is not None and all(column.is_binary for column in columns):
         # Entries are 0 or 1, so |a − b| = (a − b)².
         return Sensitivity(exact_l2, exact_l2)
     if query.rows * query.domain.size**2 <= ENUMERATION_LIMIT:
-        return Sensitivity(min(_enumerated_l1(query.dense()), bound.l1), exact_l2)
+        wide = _wide(query.dense())
+        worst = max(_number(np.abs(wide - wide[:, [j]]).sum(axis=0).max()) for j in range(wide.shape[1]))
+        return Sensitivity(min(Fraction(worst), bound.l1), exact_l2)
     return Sensitivity(bound.l1, exact_l2)
 
 
@@ -212,11 +211,9 @@ def _column_pairs(part: Part, size: int, *, is_signed: bool) -> Numbers | None:
     norms = gram.diagonal()
     x, y = np.broadcast_arrays(norms[:, None], norms[None, :])
     triples = np.stack([x.ravel(), y.ravel(), gram.ravel()], axis=1)
-    return _unique(triples) if is_signed else _undominated(triples)
-
-
-def _unique(triples: Numbers) -> Numbers:
-    return _triples(sorted({tuple(row) for row in triples.tolist()}))
+    if is_signed:
+        return _triples(sorted({tuple(row) for row in triples.tolist()}))
+    return _undominated(triples)
 
 
 def _undominated(triples: Numbers) -> Numbers:
@@ -232,27 +229,6 @@ def _undominated(triples: Numbers) -> Numbers:
     beats = (p[:, None] >= p) & (q[:, None] >= q) & (r[:, None] <= r)
     undominated: Numbers = kept[beats.sum(axis=0) == 1]
     return undominated
-
-
-def _row_range(columns: Sequence[_Columns]) -> Fraction:
-    """max − min over the cells of a query with a single row, the product of its parts' entries."""
-    low, high = _extremes(columns)
-    return high - low
-
-
-def _extremes(columns: Sequence[_Columns]) -> tuple[Fraction, Fraction]:
-    """The smallest and the largest product of one entry of each part."""
-    low: Exact = 1
-    high: Exact = 1
-    for column in columns:
-        ends = [low * column.lowest, low * column.highest, high * column.lowest, high * column.highest]
-        low, high = min(ends), max(ends)
-    return Fraction(low), Fraction(high)
-
-
-def _enumerated_l1(matrix: Numbers) -> Fraction:
-    wide = _wide(matrix)
-    return Fraction(max(_number(np.abs(wide - wide[:, [j]]).sum(axis=0).max()) for j in range(matrix.shape[1])))
 
 
 def _triples(rows: Sequence[tuple[Exact, ...]]) -> Numbers:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from priory.domain import Clique, Domain
 from priory.errors import DomainError, OptionError
+from priory.queries.domain import Clique, Domain
 from priory.queries.parts import Identity, Prefix
 from priory.queries.query import Query
 

@@ -8,31 +8,23 @@ computes all checksums anew is not: that takes a signature, which is the busines
 import hashlib
 import io
 import json
-import math
-import re
 import zipfile
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from priory.data.writing import written_whole
 from priory.errors import DataError, ReleaseError
-from priory.release.records import is_record_file
+from priory.privacy.record_file import is_record_file
 
 FORMAT, VERSION = "priory release", 1
 MANIFEST = "manifest.json"
 # Larger archives are refused before anything is unpacked.
 MOST_FILES, MOST_BYTES, MOST_MANIFEST_BYTES = 100_000, 2**34, 2**26
 
-_HEADER = re.compile(
-    rb"\x93NUMPY\x01\x00..{'descr': '(?P<dtype><[if]8)', 'fortran_order': False, "
-    rb"'shape': \((?P<shape>[0-9, ]*)\), } *\n",
-    re.DOTALL,
-)
+# What the libraries raise on files that are no good.
+_DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError)
 
 Files = Mapping[str, bytes]
 
@@ -45,9 +37,10 @@ def write_archive(path: str | Path, sections: Mapping[str, Files], required: fro
         sections: for each section, its files by name.
         required: the sections that a reader must understand to use the release at all.
     """
+    data = _packed(sections, required)
     try:
         with written_whole(path) as draft:
-            draft.write_bytes(_packed(sections, required))
+            draft.write_bytes(data)
     except DataError as error:
         raise ReleaseError(str(error)) from None
 
@@ -72,46 +65,13 @@ def read_archive(path: str | Path, known: frozenset[str]) -> dict[str, dict[str,
         raise ReleaseError(f"{path} does not exist") from None
     except OSError as error:
         raise ReleaseError(f"{path} cannot be read: {error.strerror or 'it is damaged'}") from None
-    except (
-        zipfile.BadZipFile,
-        zlib.error,
-        EOFError,
-        NotImplementedError,
-        RuntimeError,
-        ValueError,
-        KeyError,
-        TypeError,
-        AttributeError,
-    ):
+    except (*_DAMAGED, KeyError, TypeError, AttributeError):
         raise ReleaseError(f"{path} is not a release, or it is damaged") from None
 
 
 def json_bytes(value: object) -> bytes:
     """JSON that is the same each time."""
     return json.dumps(value, ensure_ascii=False, allow_nan=False, indent=1).encode()
-
-
-def array_bytes(array: NDArray[Any]) -> bytes:
-    """The array in NumPy's own format, without pickle."""
-    buffer = io.BytesIO()
-    np.lib.format.write_array(buffer, np.asarray(array, order="C"), version=(1, 0), allow_pickle=False)
-    return buffer.getvalue()
-
-
-def array_of(data: bytes) -> NDArray[Any]:
-    """The array in `data`; numbers only.
-
-    Raises:
-        ValueError: it holds anything else.
-    """
-    # NumPy's own reader takes the header for Python, and allocates whatever it claims.
-    header = _HEADER.match(data)
-    if header is None or header.end() != 10 + int.from_bytes(data[8:10], "little"):
-        raise ValueError("an array of 64-bit numbers was expected")
-    shape = tuple(int(size) for size in header["shape"].split(b",") if size.strip())
-    if 8 * math.prod(shape) != len(data) - header.end():
-        raise ValueError("the array is longer or shorter than it says")
-    return np.frombuffer(data, header["dtype"].decode(), offset=header.end()).reshape(shape).copy()
 
 
 def _packed(sections: Mapping[str, Files], required: frozenset[str]) -> bytes:

@@ -8,11 +8,10 @@ import numpy as np
 
 from priory.errors import OptionError, ReleaseError
 from priory.model.bases import Base
-from priory.model.model import Model
 from priory.privacy.budget import Budget, Currency
 from priory.privacy.prices import converted
 from priory.privacy.statement import Statement
-from priory.release.estimated import estimated, uniform
+from priory.release.estimated import estimated, starts_from_public_data, uniform
 from priory.release.release import Release
 
 
@@ -66,18 +65,10 @@ def _is_same(one: Release, other: Release) -> bool:
 
 def _base(releases: Sequence[Release]) -> Base:
     """What the first of them that starts from something public starts from; every possible cell alike otherwise."""
-    plain = uniform(releases[0].domain, releases[0].schema)
-    for release in releases:
-        model = release.model
-        if model.diagnostics is not None and model.diagnostics.schedule and not _is_uniform(model.base):
+    for model in (release.model for release in releases):
+        if model.diagnostics is not None and model.diagnostics.schedule and starts_from_public_data(model.base):
             return model.base
-    return plain
-
-
-def _is_uniform(base: Base) -> bool:
-    while isinstance(base, Model):
-        base = base.base
-    return type(base).__name__ == "Uniform"
+    return uniform(releases[0].domain, releases[0].schema)
 
 
 def _statement(statements: Sequence[Statement]) -> Statement:
@@ -93,6 +84,7 @@ def _statement(statements: Sequence[Statement]) -> Statement:
         is_private=all(statement.is_private for statement in statements),
         version=first.version,
         randomness=" and ".join(dict.fromkeys(_drawn_by(statement) for statement in statements)),
+        is_declared=any(statement.is_declared for statement in statements),
     )
 
 

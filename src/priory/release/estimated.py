@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from priory.data.schema import Schema
-from priory.domain import Domain
 from priory.errors import DataError, DomainError
 from priory.estimate.estimator import estimate
 from priory.estimate.measured import evidence, public_total
@@ -14,6 +13,7 @@ from priory.model.bases import Base, Uniform
 from priory.model.model import Model
 from priory.model.structural_zeros import rules_out, structural_zeros, without_zeros
 from priory.privacy.measurement import Measurement
+from priory.queries.domain import Domain
 
 
 def estimated(measurements: Sequence[Measurement], base: Base) -> Model:
@@ -45,3 +45,10 @@ def constrained(model: Model, measurements: Sequence[Measurement], schema: Schem
 def uniform(domain: Domain, schema: Schema | None) -> Base:
     """Every cell alike but structural zeros."""
     return Uniform(domain) if schema is None else without_zeros(Uniform(domain), schema.impossible())
+
+
+def starts_from_public_data(base: Base) -> bool:
+    """Whether a base, or what a model was tilted from, is anything else than every cell alike."""
+    while isinstance(base, Model):
+        base = base.base
+    return base.is_informative

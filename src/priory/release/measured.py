@@ -11,13 +11,13 @@ import numpy as np
 
 from priory.data.kinds import Category
 from priory.data.schema import Schema
-from priory.domain import Clique, Domain
 from priory.errors import DataError
 from priory.estimate.estimator import estimate
 from priory.estimate.measured import evidence
 from priory.privacy.budget import Budget
 from priory.privacy.measurement import Measurement
 from priory.privacy.statement import DECLARED, Statement
+from priory.queries.domain import Clique, Domain
 from priory.queries.parts import Point
 from priory.queries.query import Query
 from priory.release.estimated import uniform
@@ -105,6 +105,7 @@ def declared_release(
         is_private=True,
         version=__version__,
         randomness="whoever measured",
+        is_declared=True,
     )
     base = uniform(schema.domain, schema)
     model = estimate(evidence(measurements), schema.domain, base=base, total=total, stop=stop)

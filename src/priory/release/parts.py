@@ -4,15 +4,18 @@ Bytes are made when a release is saved and read when one is loaded, nowhere else
 """
 
 import json
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from priory.errors import ReleaseError
+from priory.model.diagnostics import Diagnostics, PathPoint, ScheduledLevel
 from priory.model.model import Model
 from priory.model.store import from_arrays, to_arrays
+from priory.privacy.encoding import array_bytes, array_of, checked_text, plain
 from priory.privacy.scores import Pick
-from priory.release import archive, encoding
+from priory.release import archive
 
 
 @dataclass(frozen=True)
@@ -51,16 +54,11 @@ class Round:
 
 @dataclass(frozen=True)
 class StoredPart:
-    """How a part of a release is stored.
+    """How a part of a release is stored."""
 
-    Attributes:
-        field: the field of `Release` that holds it; None or nothing in it where a release has no such part.
-        encode: the part as the files of its section.
-        decode: the part again; raises `ReleaseError`, `KeyError`, `TypeError` or `ValueError` on damaged files.
-    """
-
-    field: str
-    encode: Callable[[Any], archive.Files]
+    field: str  # of `Release`, that holds it; None or nothing in it where a release has no such part
+    encode: Callable[[Any], archive.Files]  # the part as the files of its section
+    # The part again; raises `ReleaseError`, `KeyError`, `TypeError` or `ValueError` on damaged files.
     decode: Callable[[archive.Files], Any]
 
 
@@ -68,22 +66,79 @@ def _encode_model(model: Model) -> archive.Files:
     """A model with the public rows that it starts from."""
     meta, arrays = to_arrays(model, embed_public_rows=True)
     names = {name: f"{number}.npy" for number, name in enumerate(arrays)}
-    files = {names[name]: archive.array_bytes(encoding.plain(array)) for name, array in arrays.items()}
-    described = {"model": meta, "arrays": names, "steps": encoding.encode_steps(model.diagnostics)}
+    files = {names[name]: array_bytes(plain(array)) for name, array in arrays.items()}
+    described = {"model": meta, "arrays": names, "steps": _encode_steps(model.diagnostics)}
     return {"model.json": archive.json_bytes(described), **files}
 
 
 def _decode_model(files: archive.Files) -> Model:
     try:
         described = json.loads(files["model.json"])
-        arrays = {name: archive.array_of(files[file]) for name, file in described["arrays"].items()}
-        diagnostics = encoding.decode_steps(described.get("steps"))
+        arrays = {name: array_of(files[file]) for name, file in described["arrays"].items()}
+        diagnostics = _decode_steps(described.get("steps"))
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         raise ReleaseError("the stored model is damaged: its files do not fit together") from None
     model = from_arrays(described["model"], arrays)
     if not isinstance(model, Model):
         raise ReleaseError("the stored model is damaged: it is only the base of one")
     return replace(model, diagnostics=diagnostics)
+
+
+def _encode_steps(diagnostics: Diagnostics | None) -> dict[str, Any] | None:
+    """What of the diagnostics is needed to repeat an estimate and to say how it was made."""
+    if diagnostics is None:
+        return None
+    return {
+        **{name: getattr(diagnostics, name) for name in ("solver", "stop", "reason", "has_converged")},
+        "estimated_error": _or_none(diagnostics.estimated_error),
+        "oracle_calls": diagnostics.oracle_calls,
+        "total_stddev": diagnostics.total_stddev,
+        "notes": list(diagnostics.notes),
+        "schedule": [
+            [list(step.members), list(step.temperatures), step.is_implied, step.share] for step in diagnostics.schedule
+        ],
+        "freedom": _or_none(diagnostics.degrees_of_freedom),
+        "path": [
+            [point.level, point.step, point.calls, *map(_or_none, numbers), int(point.is_chosen)]
+            for point in diagnostics.path
+            for numbers in [(point.loss, point.discrepancy, point.error, point.temperature)]
+        ],
+    }
+
+
+def _decode_steps(described: dict[str, Any] | None) -> Diagnostics | None:
+    if described is None:
+        return None
+    return Diagnostics(
+        solver=checked_text(described["solver"]),
+        stop=checked_text(described["stop"]),
+        reason=checked_text(described["reason"]),
+        has_converged=described["has_converged"] is True,
+        path=tuple(map(_decode_point, described.get("path", ()))),
+        estimated_error=_or_nan(described["estimated_error"]),
+        oracle_calls=int(described["oracle_calls"]),
+        total_stddev=float(described["total_stddev"]),
+        notes=tuple(map(checked_text, described["notes"])),
+        schedule=tuple(
+            ScheduledLevel(tuple(map(int, members)), tuple(map(float, steps)), implied is True, float(share))
+            for members, steps, implied, share in described["schedule"]
+        ),
+        degrees_of_freedom=_or_nan(described.get("freedom")),
+    )
+
+
+def _decode_point(described: Sequence[float | None]) -> PathPoint:
+    level, step, calls, loss, discrepancy, error, temperature, chosen = map(_or_nan, described)
+    return PathPoint(int(level), int(step), int(calls), loss, discrepancy, error, temperature, chosen == 1)
+
+
+def _or_none(number: float) -> float | None:
+    """JSON has no NaN and no infinity."""
+    return number if math.isfinite(number) else None
+
+
+def _or_nan(number: float | None) -> float:
+    return math.nan if number is None else float(number)
 
 
 def _encode_check(check: PublicCheck) -> archive.Files:

@@ -7,17 +7,26 @@ from fractions import Fraction
 from typing import Any
 
 from priory.errors import ReleaseError
-from priory.model.bases import Base
-from priory.model.model import Model
 from priory.privacy.budget import Currency, rounded_up
 from priory.privacy.explain import chance
 from priory.privacy.statement import Statement
 from priory.privacy.tail import loss_tail
 from priory.queries.sensitivity import Relation
-from priory.release.registry_fields import CURATOR_TYPES, PRODUCT_TYPES, SECTORS
+from priory.release.estimated import starts_from_public_data
 from priory.release.release import Release
 
 BLANK = "TO FILL: "
+# What the registry allows.
+CURATOR_TYPES = ("Government", "Industry", "Nonprofit")
+PRODUCT_TYPES = (
+    "Summary statistics",
+    "Machine learning model",
+    "Dataset",
+    "Synthetic data",
+    "Interactive API",
+    "SQL queries",
+)
+SECTORS = ("Technology", "Healthcare", "Education", "Government", "Energy", "Finance")
 
 NOISE = {
     "laplace": "discrete Laplace noise",
@@ -34,15 +43,10 @@ ADJACENCY = {
 
 @dataclass(frozen=True)
 class Entry:
-    """What is submitted to the registry.
+    """What is submitted to the registry."""
 
-    Attributes:
-        fields: the entry, by the registry's names.
-        blanks: the paths of what only people can say; their values begin with `BLANK`.
-    """
-
-    fields: dict[str, Any]
-    blanks: tuple[str, ...]
+    fields: dict[str, Any]  # the entry, by the registry's names
+    blanks: tuple[str, ...]  # the paths of what only people can say; their values begin with `BLANK`
 
 
 def registry_entry(release: Release) -> Entry:
@@ -136,16 +140,10 @@ def _unprotected(release: Release) -> list[str]:
         said.append("The number of rows." if budget.max_rows == 1 else "The number of persons.")
     if any(measurement.is_public for measurement in release.measurements):
         said.append("Answers that were declared to be public; they are stored without noise.")
-    if _starts_from_public_data(release.model):
+    if starts_from_public_data(release.model):
         said.append("Public data that the model starts from.")
     said.append("The options of the run: the budget, the mechanism and its settings.")
     return said
-
-
-def _starts_from_public_data(base: Base) -> bool:
-    while isinstance(base, Model):
-        base = base.base
-    return type(base).__name__ != "Uniform"
 
 
 def _privacy_loss(release: Release) -> dict[str, Any]:

@@ -13,16 +13,17 @@ from priory.answer.grid import Names
 from priory.answer.where import Given
 from priory.data.schema import Schema
 from priory.data.table import Table, html_facts
-from priory.domain import Domain
 from priory.errors import PrioryError, ReleaseError
 from priory.estimate.measured import evidence
 from priory.model.model import Model
 from priory.model.sampling import checked_count
+from priory.privacy import encoding
 from priory.privacy.measurement import Measurement
 from priory.privacy.statement import Statement, cost_of
+from priory.queries.domain import Domain
 from priory.queries.query import Query
 from priory.queries.workload import Workload
-from priory.release import archive, encoding, rows
+from priory.release import archive, rows
 from priory.release.estimated import constrained, estimated, uniform
 from priory.release.parts import PARTS, PublicCheck, Round
 from priory.release.rows import Seed
@@ -128,7 +129,7 @@ class Release:
     ) -> Table:
         """The mean of a column of numbers, dates or truth values in each group, missing values left out.
 
-        Values inside a bin are taken to lie as the neighbouring bins suggest; the interval holds what bins may hide.
+        Values inside a bin are taken to be spread evenly over it.
         """
         return self._stamped(tables.mean(self.basis(level, draws), column, by, where))
 
@@ -170,8 +171,7 @@ class Release:
     def sample(self, n: int | None = None, *, where: Given = None, seed: Seed = None) -> Table:
         """Synthetic rows in the user's own terms: the schema's columns in its order, without ids and texts.
 
-        No row breaks a constraint of the schema. Numbers and dates are drawn inside their bins, more of them
-        towards the fuller of the neighbouring bins.
+        No row breaks a constraint of the schema. Numbers and dates are drawn evenly inside their bins.
 
         Args:
             n: how many; as many as the model says there are by default.
@@ -188,7 +188,7 @@ class Release:
     ) -> Iterator[Table]:
         """The rows of `sample` in tables of at most `size`, for more than fits in memory; at least one table."""
         wanted = max(0, round(self.model.total)) if n is None else checked_count(n)
-        drawn = rows.batches(self.model, self._shaped, wanted, where=where, seed=seed, size=size)
+        drawn = rows.batches(self.model, self.columns, wanted, where=where, seed=seed, size=size)
         return (self._stamped(batch) for batch in drawn)
 
     def _stamped(self, table: Table) -> Table:
@@ -208,14 +208,7 @@ class Release:
         """What answers rest on, for the functions of `priory.answer`."""
         if draws not in self._redrawings:
             self._redrawings[draws] = Redrawing(self.model, self.evidence, draws)
-        return Basis(self._shaped, self._redrawings[draws], level)
-
-    @cached_property
-    def _shaped(self) -> Schema:
-        """The columns with values inside bins as the model's totals suggest, for answers and rows alike."""
-        names = [column.name for column in self.columns.modelled if column.is_coarse]
-        totals = self.model.answers([Query.marginal(self.domain, (name,)) for name in names])
-        return self.columns.shaped(dict(zip(names, totals, strict=True)))
+        return Basis(self.columns, self._redrawings[draws], level)
 
     @cached_property
     def _redrawings(self) -> dict[int, Redrawing]:

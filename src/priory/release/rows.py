@@ -12,11 +12,9 @@ from priory.data.codec import decode
 from priory.data.schema import Schema
 from priory.data.schema.obeying import breaking
 from priory.data.table import Table
-from priory.domain import Clique
 from priory.errors import OptionError
-from priory.factor import Factor
 from priory.model.mixed import MixedTilted
-from priory.model.model import Model
+from priory.model.model import Model, evidence_of
 from priory.model.sampling import Chance, Codes, checked_count
 from priory.model.tilted import Tilted
 
@@ -52,19 +50,10 @@ def _given(model: Model, schema: Schema, where: Where) -> Tilted:
     if boxes == [{}]:
         return model.tilt({})
     # Boxes share no row, so that each counts by the mass it has.
-    tilted = MixedTilted.of([1.0] * len(boxes), [model.tilt(_evidence(model, box)) for box in boxes])
+    tilted = MixedTilted.of([1.0] * len(boxes), [model.tilt(evidence_of(box, model.domain)) for box in boxes])
     if np.isneginf(tilted.log_z):
         raise OptionError("where", f"the model has no row that satisfies {where.text}")
     return tilted
-
-
-def _evidence(model: Model, box: dict[str, tuple[int, ...]]) -> dict[Clique, Factor]:
-    evidence: dict[Clique, Factor] = {}
-    for name, codes in box.items():
-        values = np.full(model.domain[name], -np.inf)
-        values[list(codes)] = 0.0
-        evidence[(name,)] = Factor(model.domain.project((name,)), values)
-    return evidence
 
 
 def _drawn(tilted: Tilted, schema: Schema, n: int, chance: Chance) -> Table:

@@ -9,7 +9,7 @@ import numpy as np
 
 from priory.answer.basis import ScaledQuery
 from priory.answer.intervals import Interval, Source, source_of
-from priory.factor import Array
+from priory.queries.factor import Array
 from priory.queries.query import Query
 from priory.release import Release
 from priory.release.release import DRAWS, LEVEL
@@ -24,21 +24,13 @@ DWARFED = 4
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """Groups with what is known of them.
+    """Groups with what is known of them."""
 
-    Attributes:
-        places: the groups of each attribute.
-        estimate: how many records are in each cell.
-        low: the lower ends of the intervals; NaN where nothing is known of the error.
-        high: the upper ends.
-        source: where the answer comes from.
-    """
-
-    places: tuple[Places, ...]
-    estimate: Array
-    low: Array
-    high: Array
-    source: Source
+    places: tuple[Places, ...]  # the groups of each attribute
+    estimate: Array  # how many records are in each cell
+    low: Array  # the lower ends of the intervals; NaN where nothing is known of the error
+    high: Array  # the upper ends
+    source: Source  # where the answer comes from
 
     @property
     def rest_dwarfs(self) -> bool:

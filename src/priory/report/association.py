@@ -6,25 +6,23 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from priory.factor import Array
 from priory.model.model import Model
+from priory.queries.factor import Array
 from priory.queries.query import Query
 from priory.report.places import Places
 
 
 @dataclass(frozen=True, eq=False)
 class Associations:
-    """Cramér's V of every pair.
+    """Cramér's V of every pair."""
 
-    Attributes:
-        names: the attributes.
-        strengths: V of each pair, from 0 to 1; the diagonal is 1.
-        left_out: how many attributes were not compared.
-    """
+    names: tuple[str, ...]  # the attributes
+    strengths: Array  # V of each pair, from 0 to 1; the diagonal is 1
+    left_out: int = 0  # how many attributes were not compared
 
-    names: tuple[str, ...]
-    strengths: Array
-    left_out: int = 0
+    def strength(self, one: str, other: str) -> float:
+        """V of a pair."""
+        return float(self.strengths[self.names.index(one), self.names.index(other)])
 
     def strongest(self, most: int, least: float = 0.0) -> list[tuple[str, str]]:
         """The pairs with the largest V, none below `least`."""
@@ -35,14 +33,14 @@ class Associations:
 
 def associations(model: Model, attributes: Sequence[Places], *, most: int) -> Associations:
     """V of all pairs of the first `most` attributes, as grouped."""
-    kept = attributes[:most]
-    names = tuple(places.attribute.name for places in kept)
-    strengths = np.eye(len(kept))
-    pairs = list(itertools.combinations(range(len(kept)), 2))
-    queries = [Query.product(model.domain, {kept[k].attribute.name: kept[k].part for k in pair}) for pair in pairs]
+    compared = attributes[:most]
+    names = tuple(places.attribute.name for places in compared)
+    strengths = np.eye(len(names))
+    pairs = list(itertools.combinations(range(len(names)), 2))
+    queries = [Query.product(model.domain, {names[k]: compared[k].part for k in pair}) for pair in pairs]
     for (i, j), table in zip(pairs, model.answers(queries), strict=True):
         strengths[i, j] = strengths[j, i] = cramers_v(table)
-    return Associations(names, strengths, len(attributes) - len(kept))
+    return Associations(names, strengths, len(attributes) - len(names))
 
 
 def cramers_v(table: Array) -> float:

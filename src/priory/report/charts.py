@@ -4,22 +4,22 @@ Names and labels only ever travel as values of the data, never inside an express
 """
 
 import io
+import itertools
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from priory.domain import Clique
 from priory.errors import MissingExtra
-from priory.factor import Array
 from priory.model.diagnostics import Diagnostics
+from priory.queries.domain import Clique
+from priory.queries.factor import Array
 from priory.report.answered import Answer
 from priory.report.association import Associations
 from priory.report.html import Html, escaped, shortened
-from priory.report.labels import distinct
+from priory.report.places import distinct
 from priory.report.spending import Item
 
 # Colours that people with any kind of colour vision tell apart; the page gives each a second value for dark screens.
@@ -44,22 +44,10 @@ SHORT = "format(datum.value, '~s')"
 _TAG, _NAME = re.compile("<[^<>]*>"), re.compile(r'\bid="([^"]*)"')
 
 Row = Mapping[str, object]
+Chart = Any  # altair has no types
 
 
-@dataclass(frozen=True)
-class Picture:
-    """A chart as markup.
-
-    Attributes:
-        svg: the picture.
-        words: what it shows, for those who cannot see it.
-    """
-
-    svg: Html
-    words: str
-
-
-def column_chart(answer: Answer, *, truth: Array | None = None) -> Any:  # noqa: ANN401 - altair is untyped here
+def column_chart(answer: Answer, *, truth: Array | None = None) -> Chart:
     """The groups of one attribute with their intervals; `truth` is for the curator's own page."""
     [places] = answer.places
     rows = [
@@ -79,40 +67,40 @@ def column_chart(answer: Answer, *, truth: Array | None = None) -> Any:  # noqa:
     return _columns(rows) if len(rows) <= MOST_COLUMNS else _area(rows)
 
 
-def _bars(rows: Sequence[Row]) -> Any:  # noqa: ANN401
-    alt = _altair()
-    y = alt.Y(
-        "label:N", sort=None, title=None, axis=alt.Axis(labelLimit=170, labelPadding=6, domain=False, ticks=False)
-    )
-    base = alt.Chart(alt.InlineData(values=rows)).encode(y=y)
-    bars = base.mark_bar(height={"band": 0.74}).encode(x=alt.X("estimate:Q", **_counts()), color=_own())
+def _bars(rows: Sequence[Row]) -> Chart:
+    base = _data(rows).encode(y=_alt().Y("label:N", sort=None, title=None, axis=_names(170)))
+    bars = base.mark_bar(height={"band": 0.74}).encode(x=_alt().X("estimate:Q", **_counts()), color=_own())
     ends = base.mark_rule(color=INK, strokeWidth=1.4).encode(x="low:Q", x2="high:Q")
-    return _framed(alt.layer(bars, ends, *_diamonds(base, "x", rows)), width=CARD, height=max(60, 17 * len(rows)))
+    return _layered([bars, ends, *_diamonds(base, "x", rows)], height=max(60, 17 * len(rows)))
 
 
-def _columns(rows: Sequence[Row]) -> Any:  # noqa: ANN401
-    alt = _altair()
+def _columns(rows: Sequence[Row]) -> Chart:
     longest = max(len(str(row["label"])) for row in rows)
-    angle = 0 if longest * len(rows) <= 44 else -45
-    axis = alt.Axis(labelAngle=angle, labelLimit=110, domainColor=GRID, ticks=False, labelPadding=5)
-    base = alt.Chart(alt.InlineData(values=rows)).encode(x=alt.X("label:N", sort=None, title=None, axis=axis))
-    bars = base.mark_bar(width={"band": 0.8}).encode(y=alt.Y("estimate:Q", **_counts()), color=_own())
+    base = _upright(rows, labelAngle=0 if longest * len(rows) <= 44 else -45)
+    bars = base.mark_bar(width={"band": 0.8}).encode(y=_alt().Y("estimate:Q", **_counts()), color=_own())
     ends = base.mark_rule(color=INK, strokeWidth=1.4).encode(y="low:Q", y2="high:Q")
-    return _framed(alt.layer(bars, ends, *_diamonds(base, "y", rows)), width=CARD, height=150)
+    return _layered([bars, ends, *_diamonds(base, "y", rows)])
 
 
-def _area(rows: Sequence[Row]) -> Any:  # noqa: ANN401
-    alt = _altair()
-    shown = [row["label"] for row in rows[:: math.ceil(len(rows) / 12)]]
-    axis = alt.Axis(values=shown, labelAngle=-45, labelLimit=110, domainColor=GRID, ticks=False, labelPadding=5)
-    base = alt.Chart(alt.InlineData(values=rows)).encode(x=alt.X("label:N", sort=None, title=None, axis=axis))
+def _area(rows: Sequence[Row]) -> Chart:
+    base = _upright(rows, labelAngle=-45, values=[row["label"] for row in rows[:: math.ceil(len(rows) / 12)]])
     line = base.mark_area(line={"color": BAR, "strokeWidth": 1.6}, color=BAR, fillOpacity=0.28)
     band = base.mark_rule(color=INK, strokeWidth=1.2, opacity=0.75).encode(y="low:Q", y2="high:Q")
-    filled = line.encode(y=alt.Y("estimate:Q", **_counts()))
-    return _framed(alt.layer(filled, band, *_diamonds(base, "y", rows)), width=CARD, height=150)
+    filled = line.encode(y=_alt().Y("estimate:Q", **_counts()))
+    return _layered([filled, band, *_diamonds(base, "y", rows)])
 
 
-def _diamonds(base: Any, axis: str, rows: Sequence[Row]) -> list[Any]:  # noqa: ANN401
+def _upright(rows: Sequence[Row], **axis: object) -> Chart:
+    """Groups from left to right."""
+    labels = _alt().Axis(labelLimit=110, domainColor=GRID, ticks=False, labelPadding=5, **axis)
+    return _data(rows).encode(x=_alt().X("label:N", sort=None, title=None, axis=labels))
+
+
+def _layered(layers: Sequence[Chart], height: float = 150) -> Chart:
+    return _framed(_alt().layer(*layers), width=CARD, height=height)
+
+
+def _diamonds(base: Chart, axis: str, rows: Sequence[Row]) -> list[Chart]:
     """True counts, where they are given."""
     if all(row["truth"] is None for row in rows):
         return []
@@ -120,42 +108,27 @@ def _diamonds(base: Any, axis: str, rows: Sequence[Row]) -> list[Any]:  # noqa: 
     return [mark.encode(**{axis: "truth:Q"})]
 
 
-def pair_chart(answer: Answer) -> Any:  # noqa: ANN401
+def pair_chart(answer: Answer) -> Chart:
     """The cells of two attributes as shares of each column, with a ring where the interval reaches nothing."""
-    alt = _altair()
     down, across = answer.places
     estimate = np.maximum(answer.estimate, 0.0)
     totals = estimate.sum(axis=0)
     shares = np.divide(estimate, totals, out=np.zeros(estimate.shape), where=totals > 0)
     unsure = (answer.low <= 0) & (shares > LEAST_RINGED)
     rows = [
-        {
-            "down": down.labels[i],
-            "across": across.labels[j],
-            "share": float(shares[i, j]),
-            "unsure": bool(unsure[i, j]),
-        }
+        {"down": down.labels[i], "across": across.labels[j], "share": float(shares[i, j]), "unsure": bool(unsure[i, j])}
         for i, j in np.ndindex(estimate.shape)
     ]
-    axis = {"title": None, "labelPadding": 4, "domain": False, "ticks": False}
-    base = alt.Chart(alt.InlineData(values=rows)).encode(
-        x=alt.X("across:N", sort=None, axis=alt.Axis(labelAngle=-45, labelLimit=120, **axis)),
-        y=alt.Y("down:N", sort=None, axis=alt.Axis(labelLimit=150, **axis)),
-    )
-    legend = alt.Legend(
-        title=None, format=".0%", values=[0, 0.25, 1], orient="top", gradientLength=160, gradientThickness=8
-    )
-    scale = alt.Scale(range=SHADES, domain=[0, 1], type="sqrt")
-    cells = base.mark_rect(stroke="white", strokeWidth=0.7).encode(
-        color=alt.Color("share:Q", scale=scale, legend=legend)
-    )
+    base = _crossed(rows, {"labelLimit": 120}, {"labelLimit": 150})
+    legend = {"title": None, "format": ".0%", "values": [0, 0.25, 1], "gradientLength": 160}
     rings = base.transform_filter("datum.unsure").mark_point(shape="circle", size=26, color=RING, strokeWidth=1.4)
+    cells = _shaded(base, "share:Q", legend, type="sqrt")
     return _framed(cells + rings, width=CARD, height=max(70, 20 * len(down.labels)))
 
 
-def overview_chart(found: Associations) -> Any:  # noqa: ANN401
+def overview_chart(found: Associations) -> Chart:
     """V of all pairs as a triangle."""
-    alt = _altair()
+    alt = _alt()
     names = distinct([shortened(name, 24) for name in found.names])
     rows = [
         {"down": names[i], "across": names[j], "v": float(found.strengths[i, j])}
@@ -163,15 +136,9 @@ def overview_chart(found: Associations) -> Any:  # noqa: ANN401
         for j in range(i)
     ]
     cell = 30 if len(names) <= 16 else max(11, 620 // len(names))
-    font = 11 if cell >= 16 else 8
-    axis = {"labelLimit": 150, "labelPadding": 4, "domain": False, "ticks": False, "labelFontSize": font}
-    base = alt.Chart(alt.InlineData(values=rows)).encode(
-        x=alt.X("across:N", sort=None, title=None, axis=alt.Axis(labelAngle=-45, **axis)),
-        y=alt.Y("down:N", sort=None, title=None, axis=alt.Axis(**axis)),
-    )
-    legend = alt.Legend(title="Cramér's V", values=[0, 0.5, 1], orient="top", gradientLength=180, gradientThickness=8)
-    scale = alt.Scale(range=SHADES, domain=[0, 1])
-    cells = base.mark_rect(stroke="white", strokeWidth=0.7).encode(color=alt.Color("v:Q", scale=scale, legend=legend))
+    axis = {"labelLimit": 150, "labelFontSize": 11 if cell >= 16 else 8}
+    base = _crossed(rows, axis, axis)
+    cells = _shaded(base, "v:Q", {"title": "Cramér's V", "values": [0, 0.5, 1], "gradientLength": 180})
     if cell < 26:
         return _framed(cells, step=cell)
     light = alt.condition("datum.v > 0.45", alt.value("white"), alt.value(ON_LIGHT))
@@ -179,9 +146,26 @@ def overview_chart(found: Associations) -> Any:  # noqa: ANN401
     return _framed(cells + figures, step=cell)
 
 
-def graph_chart(names: Sequence[str], cliques: Sequence[Clique]) -> Any:  # noqa: ANN401
+def _crossed(rows: Sequence[Row], x: Mapping[str, Any], y: Mapping[str, Any]) -> Chart:
+    """Groups from left to right and from top to bottom, with these options of their axes."""
+    alt, plain = _alt(), {"labelPadding": 4, "domain": False, "ticks": False}
+    return _data(rows).encode(
+        x=alt.X("across:N", sort=None, title=None, axis=alt.Axis(labelAngle=-45, **plain, **x)),
+        y=alt.Y("down:N", sort=None, title=None, axis=alt.Axis(**plain, **y)),
+    )
+
+
+def _shaded(base: Chart, field: str, legend: Mapping[str, Any], **scale: str) -> Chart:
+    """A cell for each pair of groups, darker where the field is larger, from 0 to 1."""
+    alt = _alt()
+    shades = alt.Scale(range=SHADES, domain=[0, 1], **scale)
+    color = alt.Color(field, scale=shades, legend=alt.Legend(orient="top", gradientThickness=8, **legend))
+    return base.mark_rect(stroke="white", strokeWidth=0.7).encode(color=color)
+
+
+def graph_chart(names: Sequence[str], cliques: Sequence[Clique]) -> Chart:
     """Attributes on a circle, joined where a clique holds both; neighbours in the graph stand close."""
-    alt = _altair()
+    alt = _alt()
     edges = edges_of(cliques)
     order = _walked(names, edges)
     angles = {name: 2 * math.pi * i / len(order) for i, name in enumerate(order)}
@@ -207,13 +191,9 @@ def graph_chart(names: Sequence[str], cliques: Sequence[Clique]) -> Any:  # noqa
     room = radius + 130
     scale = alt.Scale(domain=[-room, room], nice=False)
     x, y = alt.X("x:Q", axis=None, scale=scale), alt.Y("y:Q", axis=None, scale=scale)
-    lines = (
-        alt.Chart(alt.InlineData(values=curves))
-        .mark_line(interpolate="basis", color=BAR, strokeWidth=1.4, opacity=0.75)
-        .encode(x=x, y=y, detail="edge:N", order="step:O")
-    )
-    base = alt.Chart(alt.InlineData(values=nodes)).encode(x=x, y=y)
-    layers = [lines] if curves else []
+    curved = _data(curves).mark_line(interpolate="basis", color=BAR, strokeWidth=1.4, opacity=0.75)
+    layers = [curved.encode(x=x, y=y, detail="edge:N", order="step:O")] if curves else []
+    base = _data(nodes).encode(x=x, y=y)
     filled = alt.condition("datum.joined", alt.value(BAR), alt.value(SOFT))
     layers.append(base.mark_point(filled=True, size=55, opacity=1).encode(color=filled))
     for is_right in (True, False):
@@ -229,12 +209,7 @@ def graph_chart(names: Sequence[str], cliques: Sequence[Clique]) -> Any:  # noqa
 
 def edges_of(cliques: Sequence[Clique]) -> list[tuple[str, str]]:
     """The pairs of attributes that some clique holds."""
-    return sorted({pair for clique in cliques for pair in _pairs(clique)})
-
-
-def _pairs(clique: Clique) -> list[tuple[str, str]]:
-    names = sorted(clique)
-    return [(one, other) for i, one in enumerate(names) for other in names[i + 1 :]]
+    return sorted({pair for clique in cliques for pair in itertools.combinations(sorted(clique), 2)})
 
 
 def _walked(names: Sequence[str], edges: Sequence[tuple[str, str]]) -> list[str]:
@@ -254,28 +229,26 @@ def _walked(names: Sequence[str], edges: Sequence[tuple[str, str]]) -> list[str]
     return list(seen)
 
 
-def budget_chart(items: Sequence[Item]) -> Any:  # noqa: ANN401
+def budget_chart(items: Sequence[Item]) -> Chart:
     """Shares of the budget."""
-    alt = _altair()
+    alt = _alt()
     labels = distinct([shortened(item.what, 52) for item in items])
     rows = [
         {"label": label, "share": item.share, "text": f"{item.share:.1%}", "own": not item.is_choice}
         for label, item in zip(labels, items, strict=True)
     ]
-    base = alt.Chart(alt.InlineData(values=rows)).encode(
-        y=alt.Y(
-            "label:N", sort=None, title=None, axis=alt.Axis(labelLimit=330, labelPadding=6, domain=False, ticks=False)
-        ),
-        x=alt.X("share:Q", axis=None, scale=alt.Scale(domainMin=0, domainMax=1.15 * max(item.share for item in items))),
+    scale = alt.Scale(domainMin=0, domainMax=1.15 * max(item.share for item in items))
+    base = _data(rows).encode(
+        y=alt.Y("label:N", sort=None, title=None, axis=_names(330)), x=alt.X("share:Q", axis=None, scale=scale)
     )
     bars = base.mark_bar(height={"band": 0.72}).encode(color=_own())
     figures = base.mark_text(align="left", dx=4, fontSize=10.5, color=QUIET).encode(text="text:N")
     return _framed(bars + figures, width=WIDE, height=max(40, 18 * len(rows)))
 
 
-def path_chart(diagnostics: Diagnostics) -> Any:  # noqa: ANN401
+def path_chart(diagnostics: Diagnostics) -> Chart:
     """How far the model was from the answers, and how large its estimated error was, along the way."""
-    alt = _altair()
+    alt = _alt()
     kinds = {"distance from the noisy answers": BAR, "estimated error": ACCENT}
     rows = [
         {"calls": point.calls, "level": point.level, "what": what, "value": value, "chosen": point.is_chosen}
@@ -283,30 +256,21 @@ def path_chart(diagnostics: Diagnostics) -> Any:  # noqa: ANN401
         for what, value in zip(kinds, (point.discrepancy, point.error), strict=True)
         if math.isfinite(value) and value > 0
     ]
-    color = alt.Color(
-        "what:N",
-        scale=alt.Scale(domain=list(kinds), range=list(kinds.values())),
-        legend=alt.Legend(title=None, orient="top", labelLimit=300),
-    )
-    base = alt.Chart(alt.InlineData(values=rows)).encode(
-        x=alt.X(
-            "calls:Q", title="times the model was evaluated", axis=alt.Axis(grid=False, domainColor=GRID, tickCount=6)
-        ),
-        y=alt.Y(
-            "value:Q",
-            title="mean square, in units of the noise",
-            scale=alt.Scale(type="log"),
-            axis=alt.Axis(gridColor=GRID, domain=False, ticks=False, tickCount=4, format="~g"),
-        ),
-        color=color,
+    colors = alt.Scale(domain=list(kinds), range=list(kinds.values()))
+    calls = alt.Axis(grid=False, domainColor=GRID, tickCount=6)
+    squares = alt.Axis(gridColor=GRID, domain=False, ticks=False, tickCount=4, format="~g")
+    base = _data(rows).encode(
+        x=alt.X("calls:Q", title="times the model was evaluated", axis=calls),
+        y=alt.Y("value:Q", title="mean square, in units of the noise", scale=alt.Scale(type="log"), axis=squares),
+        color=alt.Color("what:N", scale=colors, legend=alt.Legend(title=None, orient="top", labelLimit=300)),
     )
     lines = base.mark_line(strokeWidth=1.6).encode(detail="level:N")
     chosen = base.transform_filter("datum.chosen").mark_point(size=60, filled=True, opacity=1)
     return _framed(lines + chosen, width=WIDE, height=200)
 
 
-def drawn(chart: Any, words: str, prefix: str) -> Picture:  # noqa: ANN401
-    """The chart as a picture; `prefix` keeps the names inside it apart from other pictures' of the page."""
+def drawn(chart: Chart, words: str, prefix: str) -> Html:
+    """The chart as a picture that `words` describe; `prefix` keeps names inside it apart from other pictures'."""
     file = io.StringIO()
     chart.save(file, format="svg")
     svg = file.getvalue()
@@ -318,7 +282,7 @@ def drawn(chart: Any, words: str, prefix: str) -> Picture:  # noqa: ANN401
         changes |= {f'id="{name}"': f'id="{prefix}-part-{number}"', f"url(#{name})": f"url(#{prefix}-part-{number})"}
     # Only inside tags: between them are the labels, as they are spelled.
     svg = _TAG.sub(lambda tag: _changed(tag[0], changes), svg)
-    return Picture(Html(svg.replace("<svg", f'<svg role="img" aria-label="{escaped(words)}"', 1)), words)
+    return Html(svg.replace("<svg", f'<svg role="img" aria-label="{escaped(words)}"', 1))
 
 
 def _changed(tag: str, changes: Mapping[str, str]) -> str:
@@ -327,7 +291,7 @@ def _changed(tag: str, changes: Mapping[str, str]) -> str:
     return tag
 
 
-def _altair() -> Any:  # noqa: ANN401
+def _alt() -> Any:  # noqa: ANN401 - altair has no types
     try:
         import altair as alt
         import vl_convert  # noqa: F401 - altair draws with it
@@ -336,34 +300,36 @@ def _altair() -> Any:  # noqa: ANN401
     return alt
 
 
-def _framed(chart: Any, *, width: float = 0, height: float = 0, step: int | None = None) -> Any:  # noqa: ANN401
-    alt = _altair()
+def _data(rows: Sequence[Row]) -> Chart:
+    return _alt().Chart(_alt().InlineData(values=rows))
+
+
+def _framed(chart: Chart, *, width: float = 0, height: float = 0, step: int | None = None) -> Chart:
+    alt, words = _alt(), {"labelColor": INK, "labelFontSize": 11, "titleColor": QUIET, "titleFontSize": 11}
     if step is None:
-        chart = chart.properties(
-            width=width, height=height, autosize=alt.AutoSizeParams(type="fit-x", contains="padding")
-        )
+        fitting = alt.AutoSizeParams(type="fit-x", contains="padding")
+        chart = chart.properties(width=width, height=height, autosize=fitting)
     else:
         chart = chart.properties(width=alt.Step(step), height=alt.Step(step))
-    return (
-        chart.properties(background="transparent", padding=2)
-        .configure(font=FONT, aria=False)
-        .configure_view(strokeWidth=0)
-        .configure_axis(labelColor=INK, labelFontSize=11, titleColor=QUIET, titleFontSize=11, titleFontWeight=400)
-        .configure_legend(labelColor=INK, labelFontSize=11, titleColor=QUIET, titleFontSize=11, titleFontWeight=400)
-    )
+    framed = chart.properties(background="transparent", padding=2).configure(font=FONT, aria=False)
+    framed = framed.configure_view(strokeWidth=0)
+    return framed.configure_axis(titleFontWeight=400, **words).configure_legend(titleFontWeight=400, **words)
 
 
 def _counts() -> dict[str, Any]:
-    alt = _altair()
-    axis = alt.Axis(
-        grid=True, gridColor=GRID, domain=False, ticks=False, tickCount=4, labelColor=QUIET, labelExpr=SHORT
-    )
-    return {"title": None, "axis": axis, "scale": alt.Scale(domainMin=0)}
+    """How numbers of records are written along an axis."""
+    look = {"grid": True, "gridColor": GRID, "domain": False, "ticks": False, "labelColor": QUIET}
+    axis = _alt().Axis(tickCount=4, labelExpr=SHORT, **look)
+    return {"title": None, "axis": axis, "scale": _alt().Scale(domainMin=0)}
+
+
+def _names(longest: int) -> Any:  # noqa: ANN401
+    """How the names of groups are written beside an axis."""
+    return _alt().Axis(labelLimit=longest, labelPadding=6, domain=False, ticks=False)
 
 
 def _own() -> Any:  # noqa: ANN401
-    alt = _altair()
-    return alt.condition("datum.own", alt.value(BAR), alt.value(SOFT))
+    return _alt().condition("datum.own", _alt().value(BAR), _alt().value(SOFT))
 
 
 def _finite(value: float) -> float | None:

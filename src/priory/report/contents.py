@@ -5,17 +5,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from priory.domain import Clique
 from priory.model.bases import Base
-from priory.model.diagnostics import Diagnostics
 from priory.model.model import Model
-from priory.privacy.explain import Explanation, explain
-from priory.privacy.statement import Statement
+from priory.queries.domain import Clique
 from priory.release import Release
 from priory.report.answered import Answer, answered
 from priory.report.association import Associations, associations
 from priory.report.places import Attribute, Places
-from priory.report.spending import Item, spending
 
 # How many groups of an attribute are shown alone, and in a pair.
 MOST_GROUPS, MOST_IN_A_PAIR = 24, 14
@@ -28,88 +24,51 @@ MOST_COMPARED = 60
 
 @dataclass(frozen=True, eq=False)
 class Contents:
-    """What a report shows.
+    """What a report shows."""
 
-    Attributes:
-        statement: what is promised.
-        explanation: what that means for one person.
-        total: how many records the model stands for.
-        columns: the groups of each attribute with their intervals.
-        associations: how strongly pairs go together.
-        pairs: the strongest of them.
-        cliques: which attributes were measured, or modelled, together.
-        items: what the budget was spent on.
-        measurements: how many there are.
-        diagnostics: how the model was found, where that is known.
-    """
-
-    statement: Statement
-    explanation: Explanation
-    total: float
-    columns: tuple[Answer, ...]
-    associations: Associations
-    pairs: tuple[Answer, ...]
-    cliques: tuple[Clique, ...]
-    items: tuple[Item, ...]
-    measurements: int
-    diagnostics: Diagnostics | None
+    release: Release
+    columns: tuple[Answer, ...]  # the groups of each attribute with their intervals
+    associations: Associations  # how strongly pairs go together
+    pairs: tuple[Answer, ...]  # the strongest of them
 
     @classmethod
     def of(cls, release: Release) -> "Contents":
         """Work it out."""
-        model = release.model
-        alone = places_alone(release)
-        paired = [
-            Places.of(places.attribute, model.project(places.attribute.name).values, MOST_IN_A_PAIR) for places in alone
-        ]
+        model, alone = release.model, places_alone(release)
+        attributes = [places.attribute for places in alone]
+        paired = [Places.of(each, model.project(each.name).values, MOST_IN_A_PAIR) for each in attributes]
         compared = associations(model, _most_measured(paired, release), most=MOST_COMPARED)
         by_name = {places.attribute.name: places for places in paired}
         strongest = [release.domain.clique(pair) for pair in compared.strongest(MOST_PAIRS, LEAST_STRENGTH)]
         asked = [*((places,) for places in alone), *(tuple(by_name[name] for name in pair) for pair in strongest)]
         answers = answered(release, asked)
-        return cls(
-            statement=release.statement,
-            explanation=explain(release.statement.budget, is_declared=release.statement.is_declared),
-            total=model.total,
-            columns=tuple(answers[: len(alone)]),
-            associations=compared,
-            pairs=tuple(answers[len(alone) :]),
-            cliques=_cliques(release),
-            items=tuple(spending(release)),
-            measurements=len(release.measurements),
-            diagnostics=model.diagnostics,
-        )
+        return cls(release, tuple(answers[: len(alone)]), compared, tuple(answers[len(alone) :]))
+
+    @property
+    def cliques(self) -> tuple[Clique, ...]:
+        """Sets of several attributes that were measured, or that the model ties together."""
+        cliques = [m.query.clique for m in self.release.measurements if m.query.rows > 1]
+        layer: Base = self.release.model
+        while isinstance(layer, Model):
+            cliques += layer.cliques
+            layer = layer.base
+        return tuple(dict.fromkeys(clique for clique in cliques if len(clique) > 1))
 
 
 def places_alone(release: Release) -> list[Places]:
     """The groups of every attribute as they are shown by themselves."""
-    return [
-        Places.of(
-            attribute, release.model.project(attribute.name).values, MOST_RUNS if attribute.is_ordered else MOST_GROUPS
-        )
-        for attribute in _attributes(release)
-    ]
-
-
-def _attributes(release: Release) -> list[Attribute]:
     if release.schema is not None:
-        return [Attribute.of(column) for column in release.schema.modelled]
-    return [Attribute.coded(name, size) for name, size in zip(release.domain, release.domain.shape, strict=True)]
+        attributes = [Attribute.of(column) for column in release.schema.modelled]
+    else:
+        attributes = [Attribute.coded(name, release.domain[name]) for name in release.domain]
+    most = [MOST_RUNS if each.is_ordered else MOST_GROUPS for each in attributes]
+    return [
+        Places.of(each, release.model.project(each.name).values, n) for each, n in zip(attributes, most, strict=True)
+    ]
 
 
 def _most_measured(places: Sequence[Places], release: Release) -> list[Places]:
     """Attributes that were measured together with others come first: the rest hardly go with anything."""
     together = {name for m in release.measurements for name in m.query.clique if len(m.query.clique) > 1}
     order = np.argsort([each.attribute.name not in together for each in places], kind="stable")
-    kept = sorted(order[:MOST_COMPARED].tolist())
-    return [places[i] for i in [*kept, *order[MOST_COMPARED:].tolist()]]
-
-
-def _cliques(release: Release) -> tuple[Clique, ...]:
-    """Sets of several attributes that were measured, or that the model ties together."""
-    held = [m.query.clique for m in release.measurements if m.query.rows > 1]
-    layer: Base = release.model
-    while isinstance(layer, Model):
-        held += layer.cliques
-        layer = layer.base
-    return tuple(dict.fromkeys(clique for clique in held if len(clique) > 1))
+    return [places[i] for i in [*sorted(order[:MOST_COMPARED].tolist()), *order[MOST_COMPARED:].tolist()]]

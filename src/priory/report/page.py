@@ -13,40 +13,24 @@ STYLE = Path(__file__).with_name("style.css")
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a page with a heading.
+    """A part of a page with a heading."""
 
-    Attributes:
-        anchor: its name in links; letters of ours, never of the data.
-        title: its heading.
-        body: what follows.
-        entries: anchors and titles inside it that the table of contents lists, too.
-    """
-
-    anchor: str
-    title: str
-    body: Html
-    entries: tuple[tuple[str, str], ...] = ()
+    anchor: str  # its name in links; letters of ours, never of the data
+    title: str  # its heading
+    body: Html  # what follows
+    entries: tuple[tuple[str, str], ...] = ()  # anchors and titles inside it that the table of contents lists, too
 
 
 @dataclass(frozen=True)
 class Page:
-    """A whole page.
+    """A whole page."""
 
-    Attributes:
-        title: what it is about.
-        kicker: a line above the title.
-        lead: what stands before the sections.
-        sections: the sections.
-        footer: what stands at the end.
-        stamp: a warning on top and at every section, if there is one.
-    """
-
-    title: str
-    kicker: str
-    lead: Html
-    sections: tuple[Section, ...]
-    footer: Html
-    stamp: str | None = None
+    title: str  # what it is about
+    kicker: str  # a line above the title
+    lead: Html  # what stands before the sections
+    sections: tuple[Section, ...]  # the sections
+    footer: Html  # what stands at the end
+    stamp: str | None = None  # a warning on top and at every section, if there is one
 
     def __str__(self) -> str:
         head = joined(
@@ -54,7 +38,7 @@ class Page:
             element("meta", http_equiv="Content-Security-Policy", content=POLICY),
             element("meta", name="viewport", content="width=device-width, initial-scale=1"),
             element("meta", name="referrer", content="no-referrer"),
-            element("title", Text(f"{self._mark}{self.title}")),
+            element("title", Text(f"{'' if self.stamp is None else 'NOT PRIVATE – '}{self.title}")),
             Html(f"<style>{STYLE.read_text(encoding='utf-8')}</style>"),
         )
         top = joined(
@@ -69,23 +53,13 @@ class Page:
         body = joined(element("header", top), main, element("footer", self._stamped(), self.footer))
         return f'<!doctype html>\n<html lang="en">\n<head>{head}</head>\n<body>{body}</body>\n</html>\n'
 
-    @property
-    def _mark(self) -> str:
-        return "" if self.stamp is None else "NOT PRIVATE – "
-
     def _stamped(self) -> Html:
         return Html("") if self.stamp is None else element("p", Text(self.stamp), class_="stamp", role="alert")
 
     def _section(self, section: Section) -> Html:
-        heading = element("h2", Text(section.title), id=f"{section.anchor}-title")
-        return element(
-            "section",
-            heading,
-            self._stamped(),
-            section.body,
-            id=section.anchor,
-            aria_labelledby=f"{section.anchor}-title",
-        )
+        title = f"{section.anchor}-title"
+        heading = element("h2", Text(section.title), id=title)
+        return element("section", heading, self._stamped(), section.body, id=section.anchor, aria_labelledby=title)
 
 
 def paragraph(text: str, class_: str = "") -> Html:
@@ -97,19 +71,11 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: froz
     """A table; the columns in `numbers` are set flush right."""
 
     def cells(tag: str, texts: Sequence[str]) -> Html:
-        return element(
-            "tr",
-            *(
-                element(tag, Text(text), class_="n") if i in numbers else element(tag, Text(text))
-                for i, text in enumerate(texts)
-            ),
-        )
+        looks = [{"class_": "n"} if i in numbers else {} for i in range(len(texts))]
+        return element("tr", *(element(tag, Text(text), **look) for text, look in zip(texts, looks, strict=True)))
 
-    return element(
-        "div",
-        element("table", element("thead", cells("th", header)), element("tbody", *(cells("td", row) for row in rows))),
-        class_="scroll",
-    )
+    body = element("tbody", *(cells("td", row) for row in rows))
+    return element("div", element("table", element("thead", cells("th", header)), body), class_="scroll")
 
 
 def folded(summary: str, body: Html) -> Html:
@@ -119,25 +85,22 @@ def folded(summary: str, body: Html) -> Html:
 
 def tiles(facts: Sequence[tuple[str, str]]) -> Html:
     """Large figures with small words."""
-    found = (
-        element("div", element("b", Text(figure)), element("span", Text(words)), class_="tile")
-        for figure, words in facts
-    )
-    return element("div", *found, class_="tiles")
+    pairs = [(element("b", Text(figure)), element("span", Text(words))) for figure, words in facts]
+    return element("div", *(element("div", *pair, class_="tile") for pair in pairs), class_="tiles")
 
 
 def _contents(sections: Sequence[Section]) -> Html:
-    items = [element("li", element("a", Text(section.title), href=f"#{section.anchor}")) for section in sections]
+    items = [_link(section.anchor, section.title) for section in sections]
     inner = [
         folded(
             f"All {len(section.entries)} of “{section.title}”",
-            element(
-                "ul",
-                *(element("li", element("a", Text(title), href=f"#{anchor}")) for anchor, title in section.entries),
-                class_="all",
-            ),
+            element("ul", *(_link(anchor, title) for anchor, title in section.entries), class_="all"),
         )
         for section in sections
         if section.entries
     ]
     return element("nav", element("ol", *items), *inner, aria_label="Contents")
+
+
+def _link(anchor: str, title: str) -> Html:
+    return element("li", element("a", Text(title), href=f"#{anchor}"))

@@ -1,34 +1,30 @@
 """Places: which codes of an attribute are shown one by one, and which together."""
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from priory.data.kinds import ModelledColumn
-from priory.factor import Array
+from priory.queries.factor import Array
 from priory.queries.parts import Identity, Part, Recode
-from priory.report.labels import axis_labels, distinct
+from priory.report.html import shortened
 
+# A label on an axis has at most so many letters.
+MOST_LETTERS = 34
 ORDERED = frozenset({"ordinal", "integer", "real", "date", "datetime"})
 
 
 @dataclass(frozen=True, eq=False)
 class Attribute:
-    """An attribute as people know it.
+    """An attribute as people know it."""
 
-    Attributes:
-        name: its name.
-        kind: the schema's word for it.
-        labels: one for each code.
-        null: the code of missing cells, if there is one.
-    """
-
-    name: str
-    kind: str
-    labels: tuple[str, ...]
-    null: int | None
+    name: str  # its name
+    kind: str  # the schema's word for it
+    labels: tuple[str, ...]  # one for each code
+    null: int | None  # the code of missing cells, if there is one
 
     @classmethod
     def of(cls, column: ModelledColumn) -> "Attribute":
@@ -48,21 +44,13 @@ class Attribute:
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """Groups of an attribute's codes, in the order in which they are shown.
+    """Groups of an attribute's codes, in the order in which they are shown."""
 
-    Attributes:
-        attribute: whose codes.
-        labels: one for each group.
-        targets: for each code, its group.
-        rest: the group of all codes too rare to be shown by themselves, if there is one.
-        null: the group of missing cells, if there is one.
-    """
-
-    attribute: Attribute
-    labels: tuple[str, ...]
-    targets: NDArray[np.int64]
-    rest: int | None = None
-    null: int | None = None
+    attribute: Attribute  # whose codes
+    labels: tuple[str, ...]  # one for each group
+    targets: NDArray[np.int64]  # for each code, its group
+    rest: int | None = None  # the group of all codes too rare to be shown by themselves, if there is one
+    null: int | None = None  # the group of missing cells, if there is one
 
     @classmethod
     def of(cls, attribute: Attribute, counts: Array, most: int) -> "Places":
@@ -127,3 +115,28 @@ def _span(first: str, last: str, *, is_named: bool) -> str:
         return f"{first} … {last}"
     between = " to " if " to " in first + last else "–"
     return f"{first.partition(between)[0]}{between}{last.rpartition(between)[2]}"
+
+
+def axis_labels(column: ModelledColumn) -> tuple[str, ...]:
+    """One label for each code, all of them different."""
+    texts = [*column.short_labels, *(["not given"] if column.nullable else [])]
+    return distinct([shortened(text, MOST_LETTERS) for text in texts])
+
+
+def distinct(labels: Sequence[str]) -> tuple[str, ...]:
+    """The labels, with a number after each that was there before: a chart would put equal ones in one place.
+
+    >>> distinct(["a", "b", "a"])
+    ('a', 'b', 'a (2)')
+    """
+    seen: dict[str, int] = {}
+    numbered: list[str] = []
+    for label in labels:
+        number = seen.get(label, 0) + 1
+        seen[label] = number
+        numbered.append(label if number == 1 else f"{label} ({number})")
+    return (
+        tuple(numbered)
+        if len(set(numbered)) == len(numbered)
+        else tuple(f"{i}: {label}" for i, label in enumerate(labels))
+    )

@@ -2,19 +2,20 @@
 
 import itertools
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
-from priory.factor import Array
-from priory.privacy.explain import percent_up
+from priory.privacy.explain import explain, percent_up
 from priory.privacy.statement import KEPT
+from priory.queries.factor import Array
 from priory.release.release import LEVEL
 from priory.report import charts
 from priory.report.answered import Answer
 from priory.report.contents import MOST_COMPARED, Contents
 from priory.report.html import Html, Text, element, joined, shortened
 from priory.report.page import Section, folded, paragraph, table, tiles
-from priory.report.spending import Item
+from priory.report.spending import Item, spending
 
 MOST_ITEMS = 24
 MOST_RANKED = 14
@@ -27,11 +28,12 @@ SOURCES = {
 
 def lead(contents: Contents) -> Html:
     """The figures on top."""
-    promise, _, detail = contents.statement.promise.partition(" (")
+    release = contents.release
+    promise, _, detail = release.statement.promise.partition(" (")
     facts = [
-        (f"≈ {amount(contents.total)}", "records, estimated"),
+        (f"≈ {amount(release.model.total)}", "records, estimated"),
         (f"{len(contents.columns):,}", "columns"),
-        (f"{contents.measurements:,}", "noisy measurements"),
+        (f"{len(release.measurements):,}", "noisy measurements"),
         (promise, "privacy promise" + (f" ({detail}" if detail else "")),
     ]
     return tiles(facts)
@@ -39,7 +41,7 @@ def lead(contents: Contents) -> Html:
 
 def privacy(contents: Contents) -> Section:
     """What is promised, to whom, and how to say so."""
-    statement = contents.statement
+    statement = contents.release.statement
     is_rows = statement.unit == "a row"
     who = "row of the table" if is_rows else "person in the table"
     body = [
@@ -55,19 +57,15 @@ def privacy(contents: Contents) -> Section:
     if is_rows:
         body.append(paragraph("Rows are protected, not persons: somebody with several rows is protected less."))
     if statement.ledger == "memory":
-        body.append(
-            paragraph("No ledger on disk was kept: other releases of the same data add to what is stated here.")
-        )
-    body += [
-        element("h3", Text("How to cite this")),
-        element("blockquote", Text(citation(contents))),
-    ]
+        kept = "No ledger on disk was kept: other releases of the same data add to what is stated here."
+        body.append(paragraph(kept))
+    body += [element("h3", Text("How to cite this")), element("blockquote", Text(citation(contents)))]
     return Section("privacy", "What is promised", joined(*body))
 
 
 def citation(contents: Contents) -> str:
     """The statement in one sentence, to be copied."""
-    statement = contents.statement
+    statement = contents.release.statement
     stamp = "" if statement.is_private else "NOT PRIVATE (test randomness): "
     return (
         f"{stamp}Statistics of {_quoted(statement.dataset)}, released under differential privacy with "
@@ -98,46 +96,41 @@ def columns(contents: Contents) -> Section:
         name, anchor = places.attribute.name, f"column-{number}"
         picture = charts.drawn(charts.column_chart(answer), _spoken(answer), anchor)
         codes = len(places.targets)
-        summary = f"{places.attribute.kind} · {codes:,} {'value' if codes == 1 else 'values'} · "
-        cards.append(
-            element(
-                "figure",
-                element("h3", Text(shortened(name))),
-                element("p", Text(summary), element("span", Text(SOURCES[answer.source]), class_="tag"), class_="meta"),
-                picture.svg,
-                _rest(answer),
-                folded("Figures", figures(answer)),
-                id=anchor,
-            )
-        )
+        facts = f"{places.attribute.kind} · {codes:,} {'value' if codes == 1 else 'values'}"
+        cards.append(card(shortened(name), facts, answer, joined(picture, _rest(answer)), id=anchor))
         entries.append((anchor, shortened(name)))
     return Section("columns", "Columns", element("div", *cards, class_="grid"), tuple(entries))
 
 
+def card(title: str, facts: str, answer: Answer, picture: Html, truth: Array | None = None, **attributes: str) -> Html:
+    """A picture with its heading, where its figures come from, and those; `truth` is for the curator's own page."""
+    source = element("span", Text(SOURCES[answer.source]), class_="tag")
+    meta = element("p", Text(f"{facts} · "), source, class_="meta")
+    return element(
+        "figure", element("h3", Text(title)), meta, picture, folded("Figures", _figures(answer, truth)), **attributes
+    )
+
+
 def pairs(contents: Contents) -> Section | None:
     """How columns go together."""
-    found = contents.associations
-    if len(found.names) < 2:
+    compared = contents.associations
+    if len(compared.names) < 2:
         return None
-    strongest = ", ".join(" and ".join(map(shortened, pair)) for pair in found.strongest(3, 0.1))
-    words = f"Cramér's V of all pairs of {len(found.names)} columns" + (
-        f"; the strongest are {strongest}" if strongest else "; none is above 0.1"
-    )
-    overview = charts.drawn(charts.overview_chart(found), words, "overview")
-    left_out = (
-        [paragraph(f"Only {MOST_COMPARED} columns are compared; {found.left_out:,} others are left out.", "quiet")]
-        if found.left_out
-        else []
-    )
+    strongest = ", ".join(" and ".join(map(shortened, pair)) for pair in compared.strongest(3, 0.1))
+    summary = f"the strongest are {strongest}" if strongest else "none is above 0.1"
+    words = f"Cramér's V of all pairs of {len(compared.names)} columns; {summary}"
+    overview = charts.drawn(charts.overview_chart(compared), words, "overview")
     cards = [_pair_card(number, answer, contents) for number, answer in enumerate(contents.pairs)]
     body = [
         paragraph(
             "Cramér's V says how much one column tells about another in the released model: 0 for nothing, 1 where one "
             "follows from the other. Columns with many values were grouped first."
         ),
-        element("figure", element("div", overview.svg, _ranked(contents), class_="beside"), class_="wide"),
-        *left_out,
+        element("figure", element("div", overview, _ranked(contents), class_="beside"), class_="wide"),
     ]
+    if compared.left_out:
+        left_out = f"Only {MOST_COMPARED} columns are compared; {compared.left_out:,} others are left out."
+        body.append(paragraph(left_out, "quiet"))
     if cards:
         body += [
             element("h3", Text("The strongest pairs")),
@@ -152,10 +145,9 @@ def pairs(contents: Contents) -> Section | None:
 
 
 def _ranked(contents: Contents) -> Html:
-    found = contents.associations
-    place = {name: i for i, name in enumerate(found.names)}
-    pairs = found.strongest(MOST_RANKED)
-    rows = [[shortened(a, 24), shortened(b, 24), f"{found.strengths[place[a], place[b]]:.2f}"] for a, b in pairs]
+    compared = contents.associations
+    pairs = compared.strongest(MOST_RANKED)
+    rows = [[shortened(a, 24), shortened(b, 24), f"{compared.strength(a, b):.2f}"] for a, b in pairs]
     return table(["column", "column", "V"], rows, numbers=frozenset({2}))
 
 
@@ -164,58 +156,42 @@ def structure(contents: Contents) -> Section | None:
     names = [answer.places[0].attribute.name for answer in contents.columns]
     if len(names) < 2:
         return None
-    if not contents.cliques:
-        return Section(
-            "model", "The model", paragraph("Columns were measured one by one: the model treats them as independent.")
-        )
-    if len(charts.edges_of(contents.cliques)) == len(names) * (len(names) - 1) // 2 > 3:
-        summary = f"All {len(names)} columns were measured together with each other, in {len(contents.cliques):,} sets."
+    cliques = contents.cliques
+    if not cliques:
+        summary = "Columns were measured one by one: the model treats them as independent."
         return Section("model", "The model", paragraph(summary))
-    together = "; ".join(" and ".join(map(shortened, clique)) for clique in contents.cliques[:5])
-    words = f"{len(contents.cliques):,} sets of columns were measured or modelled together, such as {together}"
-    picture = charts.drawn(charts.graph_chart(names, contents.cliques), words, "graph")
-    listed = element("ul", *(element("li", Text(" × ".join(map(shortened, clique)))) for clique in contents.cliques))
-    return Section(
-        "model",
-        "The model",
-        joined(
-            paragraph(
-                "Lines join columns whose combinations were measured, or that a declared constraint ties together. "
-                "What is not joined, directly or through others, is as it was known before: independent, where "
-                "nothing was."
-            ),
-            element(
-                "figure",
-                picture.svg,
-                folded("All sets of columns", element("div", listed, class_="scroll")),
-                class_="wide",
-            ),
-        ),
+    if len(charts.edges_of(cliques)) == len(names) * (len(names) - 1) // 2 > 3:
+        summary = f"All {len(names)} columns were measured together with each other, in {len(cliques):,} sets."
+        return Section("model", "The model", paragraph(summary))
+    together = "; ".join(" and ".join(map(shortened, clique)) for clique in cliques[:5])
+    words = f"{len(cliques):,} sets of columns were measured or modelled together, such as {together}"
+    picture = charts.drawn(charts.graph_chart(names, cliques), words, "graph")
+    listed = element("ul", *(element("li", Text(" × ".join(map(shortened, clique)))) for clique in cliques))
+    sets = folded("All sets of columns", element("div", listed, class_="scroll"))
+    meaning = paragraph(
+        "Lines join columns whose combinations were measured, or that a declared constraint ties together. What is not "
+        "joined, directly or through others, is as it was known before: independent, where nothing was."
     )
+    return Section("model", "The model", joined(meaning, element("figure", picture, sets, class_="wide")))
 
 
 def spent(contents: Contents) -> Section:
     """What the budget went to."""
-    if not contents.items:
+    everything = spending(contents.release)
+    if not everything:
         notice = paragraph("The noise of these measurements was declared by whoever made them; its price is not known.")
         return Section("budget", "What was spent on what", notice)
-    items = _few(contents.items)
+    items = _few(everything)
     words = "Shares of the budget: " + ", ".join(f"{item.what} {item.share:.1%}" for item in items[:6])
     picture = charts.drawn(charts.budget_chart(items), words, "budget")
-    letter = contents.statement.budget.currency.letter
-    return Section(
-        "budget",
-        "What was spent on what",
-        joined(
-            paragraph(f"Shares of the whole budget, in {letter}, which adds up. More budget means less noise."),
-            element("figure", picture.svg, class_="wide"),
-        ),
-    )
+    letter = contents.release.statement.budget.currency.letter
+    meaning = paragraph(f"Shares of the whole budget, in {letter}, which adds up. More budget means less noise.")
+    return Section("budget", "What was spent on what", joined(meaning, element("figure", picture, class_="wide")))
 
 
 def estimated(contents: Contents) -> Section | None:
     """Where the estimate stopped."""
-    diagnostics = contents.diagnostics
+    diagnostics = contents.release.model.diagnostics
     if diagnostics is None or not diagnostics.solver or diagnostics.solver == "none":
         return None
     drawable = any(math.isfinite(point.discrepancy) and point.discrepancy > 0 for point in diagnostics.path)
@@ -229,18 +205,15 @@ def estimated(contents: Contents) -> Section | None:
     ]
     if drawable:
         picture = charts.drawn(charts.path_chart(diagnostics), words, "path")
-        body.append(element("figure", picture.svg, class_="wide"))
+        body.append(element("figure", picture, class_="wide"))
     body += [paragraph(note, "quiet") for note in diagnostics.notes]
     return Section("estimate", "Where the estimate stopped", joined(*body))
 
 
 def footer(contents: Contents) -> Html:
     """What made the page."""
-    return paragraph(
-        f"Made by priory {contents.statement.version} from the release file alone. This page loads nothing, runs no "
-        "script and can be kept, mailed and printed.",
-        "quiet",
-    )
+    maker = f"Made by priory {contents.release.statement.version} from the release file alone."
+    return paragraph(f"{maker} This page loads nothing, runs no script and can be kept, mailed and printed.", "quiet")
 
 
 def amount(value: float) -> str:
@@ -252,51 +225,33 @@ def amount(value: float) -> str:
 
 def _meaning(contents: Contents) -> Html:
     """How far a suspicion can grow, as a table, and the rest of the explanation."""
-    first, *rest = contents.explanation.lines[1:]
-    rows = [[_percent(belief.before), f"at most {percent_up(belief.after)}"] for belief in contents.explanation.beliefs]
-    others = [element("li", Text(line)) for line in rest if not line.startswith("- ")]
-    return joined(
-        paragraph(first), table(["belief without it", "belief with it"], rows), element("ul", *others, class_="quiet")
-    )
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.3g} %"
+    statement = contents.release.statement
+    explanation = explain(statement.budget, is_declared=statement.is_declared)
+    first, *rest = explanation.lines[1:]
+    rows = [[f"{100 * belief.before:.3g} %", f"at most {percent_up(belief.after)}"] for belief in explanation.beliefs]
+    others = element("ul", *(element("li", Text(line)) for line in rest if not line.startswith("- ")), class_="quiet")
+    return joined(paragraph(first), table(["belief without it", "belief with it"], rows), others)
 
 
 def _terms(contents: Contents) -> Html:
-    lines = [line.partition(": ") for line in contents.statement.lines if ": " in line]
-    kept = KEPT[contents.statement.ledger]
-    pairs = [(name, value.removesuffix(f"; {kept}")) for name, _, value in lines]
-    return element(
-        "dl", *itertools.chain.from_iterable((element("dt", Text(a)), element("dd", Text(b))) for a, b in pairs)
-    )
+    statement = contents.release.statement
+    lines = [line.partition(": ") for line in statement.lines if ": " in line]
+    terms = [(name, value.removesuffix(f"; {KEPT[statement.ledger]}")) for name, _, value in lines]
+    return element("dl", *(joined(element("dt", Text(name)), element("dd", Text(value))) for name, value in terms))
 
 
 def _pair_card(number: int, answer: Answer, contents: Contents) -> Html:
     # The attribute with more groups goes across, where there is more room.
     answer = answer.turned if len(answer.places[0].labels) > len(answer.places[1].labels) else answer
     down, across = (places.attribute.name for places in answer.places)
-    found = contents.associations
-    strength = found.strengths[found.names.index(down), found.names.index(across)]
     title = f"{shortened(down)} by {shortened(across)}"
     words = f"{title}: shares of {shortened(down)} within each {shortened(across)}, as shades"
-    return element(
-        "figure",
-        element("h3", Text(title)),
-        element(
-            "p",
-            Text(f"V = {strength:.2f} · "),
-            element("span", Text(SOURCES[answer.source]), class_="tag"),
-            class_="meta",
-        ),
-        charts.drawn(charts.pair_chart(answer), words, f"pair-{number}").svg,
-        folded("Figures", figures(answer)),
-    )
+    picture = charts.drawn(charts.pair_chart(answer), words, f"pair-{number}")
+    return card(title, f"V = {contents.associations.strength(down, across):.2f}", answer, picture)
 
 
-def figures(answer: Answer, truth: Array | None = None) -> Html:
-    """The figures behind a chart, as a table; `truth` is for the curator's own page."""
+def _figures(answer: Answer, truth: Array | None) -> Html:
+    """The figures behind a chart, as a table."""
     sides = {"estimate": answer.estimate, "low": answer.low, "high": answer.high}
     sides |= {} if truth is None else {"truth": truth}
     header = [*(shortened(places.attribute.name) for places in answer.places), *sides]
@@ -323,7 +278,7 @@ def _spoken(answer: Answer) -> str:
     return f"{shortened(places.attribute.name)}: {len(places.labels)} groups with intervals; the largest are {said}"
 
 
-def _few(items: tuple[Item, ...]) -> list[Item]:
+def _few(items: Sequence[Item]) -> list[Item]:
     """The dearest one by one, others together where there are many, and what bought no answers last."""
     bought = [item for item in items if not item.is_choice]
     few = bought if len(bought) <= MOST_ITEMS else _grouped(bought)
@@ -335,11 +290,11 @@ def _few(items: tuple[Item, ...]) -> list[Item]:
 
 def _grouped(items: list[Item]) -> list[Item]:
     """Several sets of columns that got the same become one item."""
-    found: list[Item] = []
+    grouped: list[Item] = []
     for share, group in itertools.groupby(items, key=lambda item: round(item.share, 6)):
         same = list(group)
-        found += same if len(same) < 4 else [_together(same, f"{len(same):,} sets of columns, {share:.1%} each")]
-    return found
+        grouped += same if len(same) < 4 else [_together(same, f"{len(same):,} sets of columns, {share:.1%} each")]
+    return grouped
 
 
 def _together(items: list[Item], what: str) -> Item:

@@ -3,27 +3,20 @@
 from dataclasses import dataclass
 from fractions import Fraction
 
-from priory.domain import Clique
 from priory.privacy.measurement import Measurement
+from priory.queries.domain import Clique
 from priory.queries.sensitivity import sensitivity
 from priory.release import Release
 
 
 @dataclass(frozen=True)
 class Item:
-    """What was bought.
+    """What was bought."""
 
-    Attributes:
-        what: the attributes, or what else it was.
-        share: of the budget that was promised, from 0 to 1.
-        measurements: how many answers were bought for it.
-        is_choice: whether nothing was measured for it: it chose what to measure, or was not spent.
-    """
-
-    what: str
-    share: float
-    measurements: int
-    is_choice: bool = False
+    what: str  # the attributes, or what else it was
+    share: float  # of the budget that was promised, from 0 to 1
+    measurements: int  # how many answers were bought for it
+    is_choice: bool = False  # whether nothing was measured for it: it chose what to measure, or was not spent
 
 
 def spending(release: Release) -> list[Item]:

@@ -12,17 +12,17 @@ import numpy as np
 
 from priory.answer.metrics import total_variation
 from priory.data.sources.source import Source
-from priory.domain import Clique
 from priory.errors import DomainError, OptionError
-from priory.factor import Array
+from priory.queries.domain import Clique
+from priory.queries.factor import Array
 from priory.release import Release
 from priory.release.release import LEVEL
 from priory.report import charts
 from priory.report.answered import Answer, answered
 from priory.report.contents import places_alone
-from priory.report.html import Html, Text, element, joined, shortened
+from priory.report.html import Html, element, joined, shortened
 from priory.report.page import Page, Section, paragraph, table, tiles
-from priory.report.sections import SOURCES, amount, figures
+from priory.report.sections import amount, card
 
 STAMP = "NOT PRIVATE – true errors against the private rows. For the curator only: never publish, mail or upload this."
 # How many pairs are compared, of how many cells at most.
@@ -31,17 +31,11 @@ MOST_PAIRS, MOST_CELLS = 300, 1_000_000
 
 @dataclass(frozen=True, eq=False)
 class Compared:
-    """A marginal beside the truth.
+    """A marginal beside the truth."""
 
-    Attributes:
-        answer: its groups with their intervals.
-        truth: the true counts of the groups.
-        distance: the total variation distance of the whole marginal; NaN where a side is empty.
-    """
-
-    answer: Answer
-    truth: Array
-    distance: float
+    answer: Answer  # its groups with their intervals
+    truth: Array  # the true counts of the groups
+    distance: float  # the total variation distance of the whole marginal; NaN where a side is empty
 
     @property
     def covered(self) -> tuple[int, int]:
@@ -54,27 +48,16 @@ class Compared:
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """A release beside the truth.
+    """A release beside the truth."""
 
-    Attributes:
-        estimated: the number of records in the model.
-        counted: the number of records that count.
-        columns: every column.
-        pairs: the total variation distance of pairs, the farthest first.
-    """
-
-    estimated: float
-    counted: int
-    columns: tuple[Compared, ...]
-    pairs: tuple[tuple[Clique, float], ...]
+    estimated: float  # the number of records in the model
+    counted: int  # the number of records that count
+    columns: tuple[Compared, ...]  # every column
+    pairs: tuple[tuple[Clique, float], ...]  # the total variation distance of pairs, the farthest first
 
 
 def compared(release: Release, source: Source) -> Comparison:
-    """Count the private rows, without paying, and put the release beside them.
-
-    Raises:
-        DomainError: the table's attributes are not the release's.
-    """
+    """Count the private rows, without paying, and put the release beside them."""
     if source.domain != release.domain:
         raise DomainError("the table's attributes are not the release's")
     model = release.model
@@ -84,15 +67,14 @@ def compared(release: Release, source: Source) -> Comparison:
         Compared(answer, answer.places[0].summed(truth), _distance(model.project(name).values, truth))
         for name, answer, truth in zip(release.domain, answers, truths, strict=True)
     )
-    pairs = [pair for pair in itertools.combinations(release.domain, 2) if release.domain.size_of(pair) <= MOST_CELLS][
-        :MOST_PAIRS
-    ]
-    found = [
+    small = (pair for pair in itertools.combinations(release.domain, 2) if release.domain.size_of(pair) <= MOST_CELLS)
+    pairs = list(itertools.islice(small, MOST_PAIRS))
+    distances = [
         (pair, _distance(model.project(pair).values, truth.values))
         for pair, truth in zip(pairs, source.count(pairs), strict=True)
     ]
-    found.sort(key=lambda each: -np.nan_to_num(each[1], nan=-1.0))
-    return Comparison(model.total, int(truths[0].sum()), columns, tuple(found))
+    distances.sort(key=lambda each: -np.nan_to_num(each[1], nan=-1.0))
+    return Comparison(model.total, int(truths[0].sum()), columns, tuple(distances))
 
 
 def truth_page(release: Release, source: Source, *, confirmed: bool = False) -> Page:
@@ -119,11 +101,6 @@ def truth_page(release: Release, source: Source, *, confirmed: bool = False) -> 
     )
 
 
-def truth_chart(found: Compared) -> object:
-    """The released distribution with a diamond at every true count."""
-    return charts.column_chart(found.answer, truth=found.truth)
-
-
 def _lead(found: Comparison) -> Html:
     inside, known = (sum(each) for each in zip(*(column.covered for column in found.columns), strict=True))
     facts = [
@@ -136,22 +113,16 @@ def _lead(found: Comparison) -> Html:
 
 
 def _what() -> Section:
-    return Section(
-        "what",
-        "What this is",
-        joined(
-            paragraph(
-                "The released figures beside the true ones, counted from the private table without paying for it. "
-                "Whoever sees this page sees private counts. Choosing a mechanism, a budget or a model by it, and "
-                "then publishing, breaks the promise of the release: what is published would depend on private rows "
-                "that nobody paid for."
-            ),
-            paragraph(
-                "Where a person has more rows than count, the table must be opened with the ledger of the release for "
-                "the same rows to count."
-            ),
-        ),
+    warning = paragraph(
+        "The released figures beside the true ones, counted from the private table without paying for it. Whoever sees "
+        "this page sees private counts. Choosing a mechanism, a budget or a model by it, and then publishing, breaks "
+        "the promise of the release: what is published would depend on private rows that nobody paid for."
     )
+    same_rows = paragraph(
+        "Where a person has more rows than count, the table must be opened with the ledger of the release for the same "
+        "rows to count."
+    )
+    return Section("what", "What this is", joined(warning, same_rows))
 
 
 def _columns(found: Comparison) -> Section:
@@ -160,23 +131,11 @@ def _columns(found: Comparison) -> Section:
         [places] = column.answer.places
         name = shortened(places.attribute.name)
         inside, known = column.covered
-        held = f"{inside} of {known} intervals hold the truth" if known else "no intervals"
+        intervals = f"{inside} of {known} intervals hold the truth" if known else "no intervals"
+        facts = f"total variation {column.distance:.4f} · {intervals}"
         words = f"NOT PRIVATE: {name}, released groups with true counts as diamonds"
-        picture = charts.drawn(truth_chart(column), words, f"truth-{number}")
-        cards.append(
-            element(
-                "figure",
-                element("h3", Text(name)),
-                element(
-                    "p",
-                    Text(f"total variation {column.distance:.4f} · {held} · "),
-                    element("span", Text(SOURCES[column.answer.source]), class_="tag"),
-                    class_="meta",
-                ),
-                picture.svg,
-                element("details", element("summary", Text("Figures")), figures(column.answer, column.truth)),
-            )
-        )
+        picture = charts.drawn(charts.column_chart(column.answer, truth=column.truth), words, f"truth-{number}")
+        cards.append(card(name, facts, column.answer, picture, column.truth))
     return Section("columns", "Columns", element("div", *cards, class_="grid"))
 
 

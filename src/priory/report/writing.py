@@ -12,11 +12,7 @@ STAMP = "NOT PRIVATE: made with test randomness; do not publish"
 
 
 def page_of(release: Release) -> Page:
-    """The report of a release, worked out from the release alone.
-
-    Raises:
-        MissingExtra: the libraries that draw are not installed.
-    """
+    """The report of a release, worked out from the release alone."""
     contents = Contents.of(release)
     optional = (
         sections.privacy(contents),

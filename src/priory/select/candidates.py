@@ -4,13 +4,14 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from priory.domain import Clique, Domain
 from priory.errors import OptionError
 from priory.model.engine.plan import Plan, plan
 from priory.privacy.budget import Budget
+from priory.queries.domain import Clique, Domain
 from priory.queries.query import Query
 from priory.queries.workload import Workload
 from priory.select.noise_size import expected_noise
+from priory.select.workloads import default_workload
 
 
 @dataclass(frozen=True)
@@ -26,26 +27,25 @@ class Candidates:
     weights: tuple[float, ...]
 
     @classmethod
-    def of(cls, workload: Workload, most_cells: int) -> "Candidates":
-        """Those with at most `most_cells`, and every single attribute, which is no candidate only where it is larger.
+    def of(cls, domain: Domain, workload: Workload | None, most_cells: int) -> "Candidates":
+        """Those with at most `most_cells`, and every single attribute; of the usual workload where none is given.
 
         Raises:
             OptionError: the workload asks for something else than marginals, or nothing of it is small enough.
         """
+        workload = default_workload(domain) if workload is None else workload.checked(domain)
         if not all(query.is_marginal for query in workload):
             raise OptionError("workload", "this mechanism aims at marginals; give a workload of marginals")
         importance: dict[str, float] = {}
         for query, weight in zip(workload.queries, workload.weights, strict=True):
             for name in query.clique:
                 importance[name] = importance.get(name, 0.0) + weight
-        sizes = {name: size for query in workload for name, size in zip(query.clique, query.domain.shape, strict=True)}
         closure = dict.fromkeys(
             clique
             for query in workload
             for k in range(1, len(query.clique) + 1)
             for clique in itertools.combinations(query.clique, k)
         )
-        domain = Domain.of(sizes)
         cliques = tuple(clique for clique in closure if domain.size_of(clique) <= most_cells or len(clique) == 1)
         # |r ∩ W| counts the attributes of r that W has, so the sum over W is one over the attributes of r.
         return cls(cliques, tuple(sum(importance[name] for name in clique) for clique in cliques))
@@ -60,14 +60,15 @@ class Candidates:
         """
         limit = max(most_cells, measured.size_in_cells)
         # All marginals of two cells or more have the same noise in each.
-        widest = Query.marginal(measured.domain, max(measured.domain, key=lambda name: measured.domain[name]))
+        domain = measured.domain
+        widest = Query.marginal(domain, domain.attributes[domain.shape.index(max(domain.shape))])
         noise_a_cell = expected_noise(widest, share) / widest.rows
-        noise = [noise_a_cell * measured.domain.size_of(clique) for clique in self.cliques]
+        noise = [noise_a_cell * domain.size_of(clique) for clique in self.cliques]
         quiet = max(2 * total, min(noise))
         asked = [
             i for i, clique in enumerate(self.cliques) if noise[i] <= quiet and measured.size_with(clique) <= limit
         ]
-        queries = [Query.marginal(measured.domain, self.cliques[i]) for i in asked]
+        queries = [Query.marginal(domain, self.cliques[i]) for i in asked]
         return queries, tuple(self.weights[i] for i in asked), tuple(noise[i] for i in asked)
 
 

@@ -4,10 +4,10 @@ import itertools
 
 import numpy as np
 
-from priory.domain import Clique
-from priory.factor import Array
 from priory.model.bases import PublicRows
 from priory.model.rows import RowsTilted
+from priory.queries.domain import Clique
+from priory.queries.factor import Array
 from priory.queries.workload import Workload
 
 # Workloads with more answers are replaced by their pairs: noise for so many is drawn in about a second.
@@ -79,4 +79,4 @@ def _entropy(shares: Array) -> float:
 
 
 def _tilted(rows: PublicRows) -> RowsTilted:
-    return RowsTilted(rows.domain, rows.codes, rows.shares, 0.0)
+    return RowsTilted(0.0, rows.domain, rows.codes, rows.shares)

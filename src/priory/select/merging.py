@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from priory.domain import Clique, Domain
-from priory.factor import Array
 from priory.privacy.measurement import Measurement
+from priory.queries.domain import Clique, Domain
+from priory.queries.factor import Array
 from priory.queries.parts import Identity, Part, Recode
 from priory.queries.query import Query
 

@@ -6,8 +6,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from priory.domain import Domain
 from priory.privacy.budget import Budget
+from priory.queries.domain import Domain
 from priory.queries.parts import Recode
 from priory.queries.query import Query
 from priory.select.noise_size import expected_noise

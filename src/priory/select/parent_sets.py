@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from priory.domain import Clique, Domain
+from priory.queries.domain import Clique, Domain
 
 
 def parent_sets(chosen: Domain, room: float, most: int, rng: np.random.Generator) -> list[Clique]:

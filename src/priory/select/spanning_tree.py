@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from priory.domain import Clique
 from priory.model.model import Model
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
 from priory.privacy.scores import L1Error
+from priory.queries.domain import Clique
 from priory.queries.query import Query
 
 

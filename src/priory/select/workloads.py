@@ -1,6 +1,6 @@
 """Workloads: the marginals that a mechanism aims at where nobody says which matter."""
 
-from priory.domain import Domain
+from priory.queries.domain import Domain
 from priory.queries.workload import Workload
 
 # A hundred attributes have 160,000 triples: wider tables aim at pairs.

@@ -24,19 +24,12 @@ NUMBERS, DATES, LISTED = ("integer", "real"), ("date", "datetime"), ("category",
 
 @dataclass(frozen=True)
 class Found:
-    """What was learnt of a column.
+    """What was learnt of a column."""
 
-    Attributes:
-        column: the column.
-        seen: what was seen of it, with noise.
-        decided: what follows.
-        instead: what else could be chosen.
-    """
-
-    column: Column
-    seen: str
-    decided: str
-    instead: str
+    column: Column  # the column
+    seen: str  # what was seen of it, with noise
+    decided: str  # what follows
+    instead: str  # what else could be chosen
 
     @property
     def comments(self) -> tuple[str, ...]:

@@ -38,19 +38,12 @@ FIRST, SECOND = Fraction(2, 5), Fraction(3, 5)
 
 @dataclass(frozen=True)
 class Discovery:
-    """What was learnt of a table, and what that cost.
+    """What was learnt of a table, and what that cost."""
 
-    Attributes:
-        opened: what was known before.
-        found: what was learnt of each open column.
-        cost: what was spent, as a promise of its own.
-        is_private: False if the randomness was a test's.
-    """
-
-    opened: OpenSchema
-    found: dict[str, Found]
-    cost: Budget
-    is_private: bool = True
+    opened: OpenSchema  # what was known before
+    found: dict[str, Found]  # what was learnt of each open column
+    cost: Budget  # what was spent, as a promise of its own
+    is_private: bool = True  # False if the randomness was a test's
 
     @property
     def schema(self) -> Schema:
@@ -146,7 +139,9 @@ def discover(
             raise LedgerError(f"this ledger protects {book.terms.unit}, so unit must be {book.terms.person!r}")
         limit = checked_row_limit(row_limit)
         rule = None if opened.person is None else PersonRule(opened.person, budget.max_rows, book.secret)
-        with account.reserved(book, budget, MECHANISM) as reservation:
+        account.asked = book, budget
+        account.reservation = book.reserve(budget, MECHANISM)
+        with account.reservation as reservation:
             table = open_raw(
                 data,
                 [column.name for column in opened.open],

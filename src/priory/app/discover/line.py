@@ -22,17 +22,11 @@ _EVIDENT = 4.0
 
 @dataclass(frozen=True)
 class Line:
-    """Where the numbers of a column are.
+    """Where the numbers of a column are."""
 
-    Attributes:
-        edges: of the bins; the first and the last are the bounds.
-        spikes: values with a place of their own.
-        is_single: whether every whole number has a bin.
-    """
-
-    edges: tuple[float, ...]
-    spikes: tuple[float, ...] = ()
-    is_single: bool = False
+    edges: tuple[float, ...]  # of the bins; the first and the last are the bounds
+    spikes: tuple[float, ...] = ()  # values with a place of their own
+    is_single: bool = False  # whether every whole number has a bin
 
 
 def number_line(

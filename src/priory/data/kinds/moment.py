@@ -133,12 +133,13 @@ class Moment(Binned):
         return bounds | {"bins": self._described_bins()} | ({} if self.format is None else {"format": self.format})
 
     def _described_bins(self) -> object:
-        for every in reversed(bins.EVERY):
+        # A date has no hours.
+        for every in reversed(bins.EVERY if self.clock else bins.EVERY[1:]):
             try:
                 if bins.calendar_units(self.name, self.low, self.high, every, clock=self.clock) == self.edges:
                     return {"every": every}
             except SchemaError:
-                continue  # a date has no hours, and a long time has too many
+                continue  # a long time has too many
         count = min(self.places, bins.MOST_BINS)
         if bins.equal_width(self.name, self.low, self.high, count, whole=True) == self.edges:
             return count

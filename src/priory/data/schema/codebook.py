@@ -33,29 +33,17 @@ LARGEST_FILE = 2**26
 
 @dataclass
 class Entry:
-    """What a codebook says of one column.
+    """What a codebook says of one column."""
 
-    Attributes:
-        name: the column.
-        label: what it is about.
-        values: its values with their labels.
-        nulls: values that mean missing.
-        kind: a word of the schema file, where it is said.
-        low: the smallest number or first date.
-        high: the largest number or last date.
-        words: those for true and those for false.
-        is_required: whether no cell is missing.
-    """
-
-    name: str
-    label: str = ""
-    values: dict[str, str] = field(default_factory=dict)
-    nulls: list[str] = field(default_factory=list)
-    kind: str | None = None
-    low: Any = None
-    high: Any = None
-    words: tuple[Sequence[str], Sequence[str]] | None = None
-    is_required: bool = False
+    name: str  # the column
+    label: str = ""  # what it is about
+    values: dict[str, str] = field(default_factory=dict)  # its values with their labels
+    nulls: list[str] = field(default_factory=list)  # values that mean missing
+    kind: str | None = None  # a word of the schema file, where it is said
+    low: Any = None  # the smallest number or first date
+    high: Any = None  # the largest number or last date
+    words: tuple[Sequence[str], Sequence[str]] | None = None  # those for true and those for false
+    is_required: bool = False  # whether no cell is missing
 
     @property
     def comments(self) -> tuple[str, ...]:

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priory.data.kinds import ModelledColumn, PublicValue
-from priory.domain import Clique
 from priory.errors import SchemaError
+from priory.queries.domain import Clique
 
 MOST_CELLS = 10_000_000
 

@@ -42,36 +42,22 @@ EXAMPLES = (
 
 @dataclass(frozen=True, kw_only=True)
 class OpenColumn:
-    """A column of which not all is declared.
+    """A column of which not all is declared."""
 
-    Attributes:
-        name: the column's name in the table.
-        kind: the word of its kind, if that is declared.
-        nulls: texts that mean missing.
-        format: how texts spell a date, where that is declared.
-    """
-
-    name: str
-    kind: str | None = None
-    nulls: tuple[str, ...] = ()
-    format: str | None = None
+    name: str  # the column's name in the table
+    kind: str | None = None  # the word of its kind, if that is declared
+    nulls: tuple[str, ...] = ()  # texts that mean missing
+    format: str | None = None  # how texts spell a date, where that is declared
 
 
 @dataclass(frozen=True, kw_only=True)
 class OpenSchema:
-    """Names, and what is declared of some of them.
+    """Names, and what is declared of some of them."""
 
-    Attributes:
-        name: what the data set is called.
-        columns: the columns in order: whole ones, and open ones.
-        person: the column that names the person of a row.
-        reading: how files spell the cells.
-    """
-
-    name: str
-    columns: tuple[Column | OpenColumn, ...]
-    person: str | None = None
-    reading: Dialect = dialect.USUAL
+    name: str  # what the data set is called
+    columns: tuple[Column | OpenColumn, ...]  # the columns in order: whole ones, and open ones
+    person: str | None = None  # the column that names the person of a row
+    reading: Dialect = dialect.USUAL  # how files spell the cells
 
     @classmethod
     def of(

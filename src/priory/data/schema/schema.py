@@ -17,8 +17,8 @@ from priory.data.table import html_facts, html_table, text_table
 from priory.data.visible import visible
 from priory.data.writing import written_whole
 from priory.data.yaml_reader import suggestion
-from priory.domain import Clique, Domain
 from priory.errors import SchemaError
+from priory.queries.domain import Clique, Domain
 
 MOST_GROUPS = 100_000
 

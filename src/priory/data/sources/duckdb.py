@@ -18,11 +18,12 @@ from priory.data.sources.encoding import bounded, encoding, person_cell
 from priory.data.sources.files import OpenTable, connect, container_errors, open_file, open_relation
 from priory.data.sources.frames import position
 from priory.data.sources.memory import MemorySource
-from priory.data.sources.source import ROW_LIMIT, Source, checked_cliques
+from priory.data.sources.source import ROW_LIMIT, Source
 from priory.data.spelling import FUNCTIONS
 from priory.data.sql import literal
 from priory.errors import DataError, OptionError
-from priory.factor import Factor
+from priory.queries.domain import checked_cliques
+from priory.queries.factor import Factor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
     from priory.data.persons import PersonRule
     from priory.data.schema import Schema
-    from priory.domain import Clique, Domain
+    from priory.queries.domain import Clique, Domain
 
 DEFAULT_MEMORY = 2**31
 # DuckDB itself does not start with much less.
@@ -202,5 +203,5 @@ def _records(connection: DuckDBPyConnection) -> int:
 
 def _in_memory(source: DuckDBSource) -> MemorySource:
     arrays = source.connection.execute("FROM codes").fetchnumpy()
-    codes = tuple(np.ascontiguousarray(arrays[f"c{i}"]) for i in range(len(source.domain)))
+    codes = tuple(np.ascontiguousarray(arrays[f"c{i}"]) for i in range(len(source.domain.shape)))
     return MemorySource(source.domain, codes, _records(source.connection), source.row_limit)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from priory.data.codec import Codes
-from priory.data.sources.source import ROW_LIMIT, checked_cliques
-from priory.domain import Clique, Domain
-from priory.factor import Factor, cell_codes
+from priory.data.sources.source import ROW_LIMIT
+from priory.queries.domain import Clique, Domain, checked_cliques
+from priory.queries.factor import Factor, cell_codes
 
 # Records counted at a time: their keys then stay in the processor's cache.
 BLOCK = 2**16

@@ -3,12 +3,13 @@
 from pathlib import Path
 from typing import cast
 
+from priory.data.kinds.kind import ModelledColumn
 from priory.data.persons import PersonRule, kept_records
 from priory.data.schema import Schema
 from priory.data.sources.frame_files import is_frame_file, read_frame_file
 from priory.data.sources.source import Source, checked_row_limit
-from priory.domain import Domain
 from priory.errors import OptionError
+from priory.queries.domain import Domain
 
 
 def open_source(
@@ -62,7 +63,7 @@ def _person_rule(schema: Schema, unit: str | None, max_rows: int, key: bytes | N
         if max_rows != 1:
             raise OptionError("max_rows", "it bounds the records of a person: name the person column with unit, too")
         return None
-    if schema.column(unit).name in schema.domain:
+    if isinstance(schema.column(unit), ModelledColumn):
         raise OptionError("unit", f"column {unit!r} must be declared with kind: id")
     if key is None or len(key) < 16:
         raise OptionError("key", "a unit needs at least 16 secret bytes, kept with the ledger")

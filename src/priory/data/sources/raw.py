@@ -25,12 +25,12 @@ from priory.data.sources.duckdb import DEFAULT_MEMORY, spelling
 from priory.data.sources.encoding import person_cell
 from priory.data.sources.files import OpenTable, connect, container_errors, open_file, open_relation
 from priory.data.sources.frame_files import is_frame_file, read_frame_file
-from priory.data.sources.source import ROW_LIMIT, checked_cliques
+from priory.data.sources.source import ROW_LIMIT
 from priory.data.spelling import person_texts
 from priory.data.sql import Cell, identifier, literal
-from priory.domain import Domain
 from priory.errors import OptionError
-from priory.factor import Factor
+from priory.queries.domain import Domain, checked_cliques
+from priory.queries.factor import Factor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from priory.data.persons import PersonRule
-    from priory.domain import Clique
+    from priory.queries.domain import Clique
 
 # Distinct texts that are in memory at a time.
 CHUNK = 2**16
@@ -49,34 +49,21 @@ Reading = Literal["text", "number"]
 
 @dataclass(frozen=True, eq=False)
 class Values:
-    """Some distinct values of a column.
+    """Some distinct values of a column."""
 
-    Attributes:
-        values: texts, or numbers.
-        persons: how many persons have each in a row that counts; rows, where no column names a person.
-    """
-
-    values: list[Any]
-    persons: NDArray[np.int64]
+    values: list[Any]  # texts, or numbers
+    persons: NDArray[np.int64]  # how many persons have each in a row that counts; rows, where no column names a person
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RawTable:
-    """The rows that count, with every cell as a text, in a database of our own.
+    """The rows that count, with every cell as a text, in a database of our own."""
 
-    Attributes:
-        columns: the names.
-        connection: the database, with the table `raw`.
-        has_persons: whether rows are told apart by a person.
-        row_limit: how many rows are declared.
-        format: how texts spell numbers.
-    """
-
-    columns: tuple[str, ...]
-    connection: DuckDBPyConnection
-    has_persons: bool
-    row_limit: int = ROW_LIMIT
-    format: NumberFormat = PLAIN
+    columns: tuple[str, ...]  # the names
+    connection: DuckDBPyConnection  # the database, with the table `raw`
+    has_persons: bool  # whether rows are told apart by a person
+    row_limit: int = ROW_LIMIT  # how many rows are declared
+    format: NumberFormat = PLAIN  # how texts spell numbers
 
     def __repr__(self) -> str:
         return f"RawTable({len(self.columns)} columns)"
@@ -104,15 +91,10 @@ class RawTable:
 
 @dataclass(frozen=True, eq=False)
 class Probed:
-    """Raw columns as a source: each is an attribute whose codes are the cells of a probe.
+    """Raw columns as a source: each is an attribute whose codes are the cells of a probe."""
 
-    Attributes:
-        table: the raw rows.
-        probes: how each column is counted.
-    """
-
-    table: RawTable
-    probes: Mapping[str, Probe]
+    table: RawTable  # the raw rows
+    probes: Mapping[str, Probe]  # how each column is counted
     domain: Domain = field(init=False)
 
     def __post_init__(self) -> None:

@@ -3,12 +3,10 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from priory.domain import Clique, Domain
-from priory.errors import OptionError, SizeError
-from priory.factor import Factor
+from priory.errors import OptionError
+from priory.queries.domain import Clique, Domain
+from priory.queries.factor import Factor
 
-# 1 GiB of counts. A marginal larger than this is mostly noise at any budget worth having.
-MOST_CELLS = 2**27
 # How many rows a source declares by default. Answers are worked out with room for as many.
 ROW_LIMIT = 2**32
 # More could not be counted in 62 bits.
@@ -49,18 +47,3 @@ def checked_row_limit(row_limit: int | None) -> int:
     if isinstance(row_limit, bool) or not isinstance(row_limit, int) or not 1 <= row_limit <= MOST_ROWS:
         raise OptionError("row_limit", f"a whole number of rows from 1 to {MOST_ROWS:,}; got {row_limit!r}")
     return row_limit
-
-
-def checked_cliques(domain: Domain, cliques: Sequence[Clique]) -> list[Domain]:
-    """The domain of each clique, if all can be counted."""
-    domains = [domain.project(domain.checked(clique)) for clique in cliques]
-    for clique in domains:
-        if clique.size > MOST_CELLS:
-            raise SizeError(
-                f"the marginal of {list(clique)} has {clique.size:,} cells; at most {MOST_CELLS:,} can be counted: "
-                "leave out an attribute, or give it fewer levels or bins",
-                cells=clique.size,
-                limit=MOST_CELLS,
-                cliques=[clique.attributes],
-            )
-    return domains

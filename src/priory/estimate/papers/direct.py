@@ -7,7 +7,7 @@ import numpy as np
 from priory.errors import OptionError
 from priory.estimate.lbfgs import minimised
 from priory.estimate.problem import BASE, MET, Problem, Solver, Start, State, Status, Traits, settled
-from priory.factor import Array
+from priory.queries.factor import Array
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,17 +16,12 @@ class LBFGS(Solver):
 
     The gradient is N·Cov(∇L), a directional derivative of the marginals, taken by central differences: two further
     calls. The function is not convex in θ; this is here to check the others by.
-
-    Attributes:
-        burst: how many iterations one step makes.
-        iterations: how many steps it may take.
-        tolerance: the relative fall of the loss below which it has converged.
     """
 
     traits = Traits(losses=frozenset({"l2", "custom"}))
-    burst: int = 100
-    iterations: int = 50
-    tolerance: float = 1e-5
+    burst: int = 100  # how many iterations one step makes
+    iterations: int = 50  # how many steps it may take
+    tolerance: float = 1e-5  # the relative fall of the loss below which it has converged
 
     def init(self, problem: Problem, start: Start = BASE) -> State:
         if not problem.loss.is_smooth:

@@ -7,28 +7,19 @@ import numpy as np
 from priory.errors import OptionError
 from priory.estimate.papers.recovery import recovered
 from priory.estimate.problem import BASE, GOING, Problem, Solver, Start, State, Status, Traits
-from priory.factor import Array
+from priory.queries.factor import Array
 
 
 @dataclass(frozen=True, eq=False)
 class Averages:
-    """What `DualAveraging` carries between steps.
+    """What `DualAveraging` carries between steps."""
 
-    Attributes:
-        gradient: ḡ, the weighted average of gradients.
-        mirror: ν, the marginals at the potentials −t(t+1)/(4KN)·ḡ.
-        lipschitz: K.
-        start: how many steps had been taken when K was last changed.
-        lowest: the lowest loss since then.
-        marks: that loss at every hundredth step since then; the ripples of acceleration are shorter.
-    """
-
-    gradient: Array
-    mirror: Array
-    lipschitz: float
-    start: int = 0
-    lowest: float = np.inf
-    marks: tuple[float, ...] = ()
+    gradient: Array  # ḡ, the weighted average of gradients
+    mirror: Array  # ν, the marginals at the potentials −t(t+1)/(4KN)·ḡ
+    lipschitz: float  # K
+    start: int = 0  # how many steps had been taken when K was last changed
+    lowest: float = np.inf  # the lowest loss since then
+    marks: tuple[float, ...] = ()  # that loss at every hundredth step since then; ripples of acceleration are shorter
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,17 +29,12 @@ class DualAveraging(Solver):
     The averages μ it returns are not the marginals of its own potentials; `finish` recovers those from μ. K starts
     below the safe sum over queries; when the loss rises to twice its lowest value, which is more than the ripples of
     acceleration, K is doubled and the averages start again.
-
-    Attributes:
-        iterations: how many steps it may take.
-        tolerance: the relative fall of the loss below which it has converged.
-        optimism: what share of the safe K to begin with; a warm start takes the one that the earlier estimate ended at.
     """
 
     traits = Traits(losses=frozenset({"l2", "custom"}))
-    iterations: int = 5000
-    tolerance: float = 1e-6
-    optimism: float = 0.1
+    iterations: int = 5000  # how many steps it may take
+    tolerance: float = 1e-6  # the relative fall of the loss below which it has converged
+    optimism: float = 0.1  # the share of the safe K to begin with; a warm start takes the K of the earlier end
 
     def init(self, problem: Problem, start: Start = BASE) -> State:
         """The first guess; of a start it takes only K, as the potentials are rebuilt from averages."""
@@ -88,7 +74,7 @@ class DualAveraging(Solver):
         return GOING
 
     def finish(self, problem: Problem, state: State) -> State:
-        potentials = recovered(problem, state.marginals)
-        end = State.at(problem, potentials.theta)
-        calls = state.calls + potentials.calls + end.calls
+        theta, calls = recovered(problem, state.marginals)
+        end = State.at(problem, theta)
+        calls += state.calls + end.calls
         return replace(state, theta=end.theta, marginals=end.marginals, value=end.value, calls=calls)

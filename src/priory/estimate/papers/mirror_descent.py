@@ -13,19 +13,13 @@ class MirrorDescent(Solver):
 
     For a smooth loss η is found by Armijo's rule, and is the state's pace. For L1 it is η₀/√t, with η₀ a full first
     step.
-
-    Attributes:
-        growth: by how much a step may exceed the last one that was taken.
-        trials: how often a step may be halved.
-        iterations: how many steps it may take.
-        tolerance: the relative fall of the loss below which it has converged.
     """
 
     traits = Traits(losses=frozenset({"l2", "l1", "custom"}))
-    growth: float = 2.0
-    trials: int = 25
-    iterations: int = 2000
-    tolerance: float = 1e-7
+    growth: float = 2.0  # by how much a step may exceed the last one that was taken
+    trials: int = 25  # how often a step may be halved
+    iterations: int = 2000  # how many steps it may take
+    tolerance: float = 1e-7  # the relative fall of the loss below which it has converged
 
     def init(self, problem: Problem, start: Start = BASE) -> State:
         state = State.at(problem, start.theta)

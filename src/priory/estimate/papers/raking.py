@@ -7,7 +7,7 @@ import numpy as np
 
 from priory.errors import OptionError
 from priory.estimate.problem import BASE, GOING, Problem, Solver, Start, State, Status, Traits, fall
-from priory.factor import Array
+from priory.queries.factor import Array
 from priory.queries.query import Query
 
 Projection = Literal["euclidean", "scaled", "towards the model"]
@@ -68,15 +68,10 @@ def _water_filled(values: Array, model: Array, total: float) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Epochs:
-    """What `Raking` carries between steps.
+    """What `Raking` carries between steps."""
 
-    Attributes:
-        change: the largest change of a marginal in the last epoch, as a share.
-        missed: for each query, the share of its answers that no record of the base could receive.
-    """
-
-    change: float
-    missed: tuple[float, ...]
+    change: float  # the largest change of a marginal in the last epoch, as a share
+    missed: tuple[float, ...]  # for each query, the share of its answers that no record of the base could receive
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,21 +80,14 @@ class Raking(Solver):
 
     Queries need rows with disjoint supports: products of identities, sets, ranges, points, totals and recodings. Noise
     is not weighed: every marginal is met in full.
-
-    Attributes:
-        projection: how noisy answers are made shares.
-        damping: the exponent γ of q·(y/m)^γ; below 1 it calms the cycling that inconsistent answers cause.
-        iterations: how many epochs it may make.
-        tolerance: the largest change of a marginal, as a share, below which it has converged.
-        seed: of the orders.
     """
 
     traits = Traits(losses=frozenset({"l2", "l1"}), reaches_least_loss=False)
-    projection: Projection = "euclidean"
-    damping: float = 1.0
-    iterations: int = 10
-    tolerance: float = 1e-6
-    seed: int = 0
+    projection: Projection = "euclidean"  # how noisy answers are made shares
+    damping: float = 1.0  # the exponent γ of q·(y/m)^γ; below 1 it calms the cycling that inconsistent answers cause
+    iterations: int = 10  # how many epochs it may make
+    tolerance: float = 1e-6  # the largest change of a marginal, as a share, below which it has converged
+    seed: int = 0  # of the orders
 
     def init(self, problem: Problem, start: Start = BASE) -> State:
         for query in problem.evidence.queries:

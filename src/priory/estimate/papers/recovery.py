@@ -1,48 +1,28 @@
 """Recovery: the potentials whose marginals are given ones."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from priory.estimate.lbfgs import minimised
 from priory.estimate.problem import Problem
-from priory.factor import Array
 from priory.model.engine.contract import Contraction
 from priory.model.engine.layout import Layout
 from priory.model.engine.plan import Plan
+from priory.queries.factor import Array
 
 # A potential this low stands for a cell without mass.
 _EMPTY = -60.0
 
 
-@dataclass(frozen=True, eq=False)
-class Recovered:
-    """Potentials and how well they do.
-
-    Attributes:
-        theta: the potentials.
-        residual: the largest difference between their marginals and the wanted ones, as a share of the total.
-        calls: how many times the oracle was called.
-    """
-
-    theta: Array
-    residual: float
-    calls: int
-
-
-def recovered(problem: Problem, marginals: Array) -> Recovered:
-    """The potentials of consistent `marginals`, in closed form where that exists, else fitted.
+def recovered(problem: Problem, marginals: Array) -> tuple[Array, int]:
+    """The potentials of consistent `marginals`, in closed form where that exists, else fitted; and calls of the oracle.
 
     A closed form exists for the uniform base when every bag of the plan is a measured clique: then
     θ_C = log μ_C − log μ_S, with S what the bag shares with its parent.
     """
     plan = problem.oracle.plan if isinstance(problem.oracle, Contraction) else None
-    theta = None if plan is None else _closed_form(problem.loss.layout, plan, marginals / problem.total)
-    calls = 1
-    if theta is None:
-        theta, calls = _fitted(problem, marginals / problem.total)
-    residual = float(np.abs(problem.oracle(theta)[1] - marginals / problem.total).max(initial=0.0))
-    return Recovered(theta, residual, calls)
+    shares = marginals / problem.total
+    theta = None if plan is None else _closed_form(problem.loss.layout, plan, shares)
+    return _fitted(problem, shares) if theta is None else (theta, 0)
 
 
 def _closed_form(layout: Layout, plan: Plan, shares: Array) -> Array | None:

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from priory.domain import Clique, Domain
 from priory.errors import SizeError
-from priory.factor import Array, Factor
 from priory.model.engine.maxsum import MOST_CELLS, best_row
+from priory.queries.domain import Clique, Domain
+from priory.queries.factor import Array, Factor
 from priory.queries.query import Query
 
 # Where elimination is too wide, branch and bound stops within 1 % or after so many nodes: a limit of time could not be
@@ -19,15 +19,10 @@ NODES, GAP = 2000, 0.01
 
 @dataclass(frozen=True)
 class Reward:
-    """A query with one answer, of zeros and ones.
-
-    Attributes:
-        query: the query.
-        reward: what a record gets for satisfying it; negative for one to be avoided.
-    """
+    """A query with one answer, of zeros and ones."""
 
     query: Query
-    reward: float
+    reward: float  # what a record gets for satisfying it; negative for one to be avoided
 
 
 def best_record(
@@ -52,17 +47,11 @@ def best_record(
 
 @dataclass(frozen=True, eq=False)
 class _Classes:
-    """The values of an attribute, in classes by the rewards they satisfy.
+    """The values of an attribute, in classes by the rewards they satisfy."""
 
-    Attributes:
-        of_value: the class of each value.
-        patterns: for each class (rows) whether it satisfies each query that reads the attribute (columns).
-        column: the column of each such query, by its number in the list of rewards.
-    """
-
-    of_value: NDArray[np.int64]
-    patterns: NDArray[np.bool_]
-    column: dict[int, int]
+    of_value: NDArray[np.int64]  # the class of each value
+    patterns: NDArray[np.bool_]  # whether each class (rows) satisfies each query that reads it (columns)
+    column: dict[int, int]  # the column of each such query, by its number in the list of rewards
 
     @classmethod
     def of(cls, name: str, size: int, rewards: Sequence[Reward]) -> "_Classes":
@@ -73,9 +62,9 @@ class _Classes:
         rows = [query.parts[query.domain.axis[name]].matrix(size)[0] > 0 for query in queries]
         # Most values of a large attribute satisfy no query at all: they are class 0, and only the others are sorted.
         touched = np.flatnonzero(np.logical_or.reduce(rows))
-        patterns, places = np.unique(np.stack([row[touched] for row in rows], axis=1), axis=0, return_inverse=True)
+        patterns, classes = np.unique(np.stack([row[touched] for row in rows], axis=1), axis=0, return_inverse=True)
         of_value = np.zeros(size, dtype=np.int64)
-        of_value[touched] = places.reshape(-1) + 1
+        of_value[touched] = classes.reshape(-1) + 1
         patterns = np.concatenate([np.zeros((1, len(rows)), dtype=np.bool_), patterns])
         if len(touched) == size:
             patterns, of_value = patterns[1:], of_value - 1
@@ -88,8 +77,8 @@ class _Classes:
     def holds(self, reward: int) -> NDArray[np.bool_]:
         return np.asarray(self.patterns[:, self.column[reward]])
 
-    def member(self, place: int, rng: np.random.Generator) -> int:
-        return int(rng.choice(np.flatnonzero(self.of_value == place)))
+    def member(self, number: int, rng: np.random.Generator) -> int:
+        return int(rng.choice(np.flatnonzero(self.of_value == number)))
 
 
 Satisfying = Sequence[Sequence[NDArray[np.bool_]]]
@@ -122,15 +111,15 @@ def _branched(domain: Domain, rewards: Sequence[Reward], satisfying: Satisfying)
         (dict.fromkeys(range(starts[a], starts[a + 1]), 1.0), 1.0, 1.0) for a in range(len(domain))
     ]
     for i, (each, along) in enumerate(zip(rewards, satisfying, strict=True)):
-        places = [
+        columns = [
             starts[domain.axis[name]] + np.flatnonzero(inside)
             for name, inside in zip(each.query.clique, along, strict=True)
         ]
         if each.reward > 0:
-            limits += [({choices + i: 1.0, **dict.fromkeys(p.tolist(), -1.0)}, -np.inf, 0.0) for p in places]
+            limits += [({choices + i: 1.0, **dict.fromkeys(p.tolist(), -1.0)}, -np.inf, 0.0) for p in columns]
         else:
-            entries = {choices + i: 1.0, **dict.fromkeys(np.concatenate(places).tolist(), -1.0)}
-            limits.append((entries, 1.0 - len(places), np.inf))
+            entries = {choices + i: 1.0, **dict.fromkeys(np.concatenate(columns).tolist(), -1.0)}
+            limits.append((entries, 1.0 - len(columns), np.inf))
     matrix = lil_array((len(limits), size))
     for row, (entries, _, _) in enumerate(limits):
         for column, value in entries.items():

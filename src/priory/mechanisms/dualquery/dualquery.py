@@ -3,19 +3,20 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 
-from priory.domain import Domain
 from priory.errors import OptionError
 from priory.mechanisms.dualquery.data_player import Reward, best_record
-from priory.mechanisms.dualquery.game import answers, records_model
+from priory.mechanisms.dualquery.estimates import answers, records_model
 from priory.mechanisms.steps.total import counted
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
 from priory.privacy.journal import Transcript
 from priory.privacy.prices import bounded_range_within, price_of_bounded_range
 from priory.privacy.scores import Payoff, Pick
+from priory.queries.domain import Domain
 from priory.queries.workload import Workload
 from priory.release import Release
 from priory.release.parts import Round
@@ -47,11 +48,7 @@ class DualQuery:
     rounds: int | None = None
     most_rounds: int = 200
     seed: int = 0
-
-    @property
-    def choice_share(self) -> Fraction:
-        """The part of the budget that private choices cost, at most."""
-        return Fraction(1)
+    choice_share: ClassVar[Fraction] = Fraction(1)
 
     def run(self, curator: Curator, budget: Budget) -> Release:
         """Play the game."""

@@ -2,13 +2,11 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import ClassVar, Literal
 
 from priory.errors import OptionError
 from priory.measure import measure
-from priory.mechanisms.hdmm.strategies import Strategy, union_strategy
-from priory.mechanisms.hdmm.weighted_marginals import marginals_strategy
-from priory.mechanisms.steps.total import public_count
+from priory.mechanisms.hdmm.strategies import Strategy, marginals_strategy, union_strategy
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
 from priory.queries.workload import Workload
@@ -37,18 +35,14 @@ class HDMM:
 
     workload: Workload
     kind: Kind = "best"
-
-    @property
-    def choice_share(self) -> Fraction:
-        """The part of the budget that private choices cost, at most."""
-        return Fraction(0)
+    choice_share: ClassVar[Fraction] = Fraction(0)
 
     def run(self, curator: Curator, budget: Budget) -> Release:
         """Measure the strategy."""
         self.workload.checked(curator.domain)
         strategy = self.strategy(is_pure=budget.is_pure)
         measurements = measure(curator, strategy.queries, budget, shares=strategy.shares)
-        return Release(curator.domain, (*public_count(curator), *measurements), curator.statement(NAME))
+        return Release(curator.domain, (*curator.public_count, *measurements), curator.statement(NAME))
 
     def strategy(self, *, is_pure: bool) -> Strategy:
         """What will be asked; it depends on the workload alone."""

@@ -1,14 +1,15 @@
-"""Least squares: the full vector that fits HDMM's noisy answers best, its estimate as published."""
+"""Least squares: HDMM's estimates as published, of the full vector or of one measurement at a time."""
 
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from priory.domain import Domain
 from priory.errors import SizeError
-from priory.factor import Array, Factor
 from priory.privacy.measurement import Measurement
+from priory.queries.domain import Domain
+from priory.queries.factor import Array, Factor
+from priory.queries.parts import Identity, Part
 from priory.queries.query import Query
 
 # A full vector of this many cells takes seconds to fit and 100 MB to hold.
@@ -72,3 +73,21 @@ class LeastSquares:
             table = m.query.adjoint(piece.reshape(m.query.shape) / m.stddev)
             x += Factor(m.query.domain, table).expand(self.domain).values
         return np.asarray(x.ravel())
+
+
+def local_least_squares(measurement: Measurement) -> Factor:
+    """The table x that minimises ‖Qx − y‖₂, of least norm, for one measurement on its own.
+
+    It may be negative and disagree with other measurements. The pseudo-inverse of a Kronecker product is the product
+    of the parts' pseudo-inverses, so each is applied along its own axis [HDMM, McKenna et al. 2018].
+    """
+    query = measurement.query
+    values = np.asarray(measurement.values, dtype=np.float64)
+    for axis, (part, size) in enumerate(zip(query.parts, query.domain.shape, strict=True)):
+        if not isinstance(part, Identity):
+            values = np.moveaxis(np.tensordot(_inverse(part, size), values, axes=(1, axis)), 0, axis)
+    return Factor(query.domain, values)
+
+
+def _inverse(part: Part, size: int) -> Array:
+    return np.asarray(np.linalg.pinv(part.matrix(size).astype(np.float64)))

@@ -9,13 +9,14 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 
-from priory.domain import Clique
-from priory.errors import SizeError
-from priory.factor import Array
+from priory.errors import OptionError, SizeError
+from priory.model.tilted import softmax
+from priory.queries.domain import Clique, Domain
+from priory.queries.factor import Array
 from priory.queries.parts import Identity, Matrix, Part, Total
 from priory.queries.query import Query
 from priory.queries.workload import Workload
@@ -27,22 +28,19 @@ LARGEST_ATTRIBUTE = 1024
 # A Gram matrix of more values than this would not fit a laptop.
 LARGEST_GRAM = 20_000
 ROUNDS = 10
+# Marginals with less than this share are left out, and the others share it.
+LEAST_SHARE = 1e-4
 SEED = 0
 
 
 @dataclass(frozen=True)
 class Strategy:
-    """What to ask, and at which shares of the budget.
+    """What to ask, and at which shares of the budget."""
 
-    Attributes:
-        queries: what is asked.
-        shares: parts of the budget, which add up to 1.
-        error: the forecast Σ of weighted variances over the workload's answers, for noise of variance 1/budget² on
-            answers that one row moves by 1 in L1 (pure), or of variance 1/budget in L2 (zCDP).
-    """
-
-    queries: tuple[Query, ...]
-    shares: tuple[float, ...]
+    queries: tuple[Query, ...]  # what is asked
+    shares: tuple[float, ...]  # parts of the budget, which add up to 1
+    # The forecast Σ of weighted variances over the workload's answers, for noise of variance 1/budget² on answers that
+    # one row moves by 1 in L1 (pure), or of variance 1/budget in L2 (zCDP).
     error: float
 
 
@@ -154,3 +152,76 @@ def union_strategy(workload: Workload, *, is_pure: bool, is_equal: bool = False)
     shares = [want / sum(wanted) for want in wanted]
     total = sum(error / share ** (2 if is_pure else 1) for error, share in zip(errors, shares, strict=True))
     return Strategy(tuple(query for query, _ in products), tuple(shares), total)
+
+
+def marginals_strategy(workload: Workload, *, is_pure: bool) -> Strategy:
+    """Weighted marginals for a workload of marginals, answered by least squares on all of them [HDMM, OPT_M]."""
+    from scipy.optimize import minimize
+
+    if not all(query.is_marginal for query in workload):
+        raise OptionError("workload", "weighted marginals answer workloads of marginals only")
+    spectrum = Spectrum.of(workload, power=2 if is_pure else 1)
+    start = np.log(spectrum.asked + spectrum.asked.sum() / len(spectrum.asked))
+    result = minimize(spectrum.log_error, start, jac=True, method="L-BFGS-B", tol=1e-10)
+    shares = softmax(np.asarray(result.x))[1]
+    shares = np.where((shares < LEAST_SHARE) & (spectrum.asked == 0), 0.0, shares)
+    shares /= shares.sum()
+    measured = np.flatnonzero(shares)
+    domain = spectrum.domain
+    return Strategy(
+        tuple(Query.marginal(domain, spectrum.cliques[i]) for i in measured),
+        tuple(float(shares[i]) for i in measured),
+        spectrum.error(shares),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Spectrum:
+    """A workload and strategies of marginals in the eigenspaces they share.
+
+    There is one for each set S of attributes, of dimension Π_{i∈S}(n_i − 1). On it a marginal of C ⊇ S has an
+    eigenvalue of MᵀM proportional to 1/Π_{i∈C} n_i, and any other 0. So the error is Σ_S dim_S·w_S/a_S.
+    """
+
+    domain: Domain  # the attributes that the workload reads
+    cliques: tuple[Clique, ...]  # the marginals that may be asked: the downward closure of the workload
+    asked: Array  # the workload's weight of each
+    power: int  # a share s of the budget gives a precision of s^power
+
+    @classmethod
+    def of(cls, workload: Workload, *, power: int) -> "Spectrum":
+        """The spectrum of a workload of marginals."""
+        sizes = {name: n for q in workload for name, n in zip(q.clique, q.domain.shape, strict=True)}
+        closure = dict.fromkeys(
+            subset for c in workload.cliques for k in range(len(c) + 1) for subset in itertools.combinations(c, k)
+        )
+        asked = dict.fromkeys(closure, 0.0)
+        for query, weight in zip(workload.queries, workload.weights, strict=True):
+            asked[query.clique] += weight
+        return cls(Domain.of(sizes), tuple(closure), np.array(list(asked.values())), power)
+
+    @cached_property
+    def eigenvalues(self) -> Array:
+        """Of each marginal (columns) on each eigenspace (rows), divided by the cells of the whole domain."""
+        sets = [frozenset(clique) for clique in self.cliques]
+        inside = np.array([[s <= c for c in sets] for s in sets], dtype=np.float64)
+        return np.asarray(inside / np.array([self.domain.size_of(clique) for clique in self.cliques]))
+
+    @cached_property
+    def wanted(self) -> Array:
+        """dim_S·w_S."""
+        dims = [math.prod(self.domain[name] - 1 for name in clique) for clique in self.cliques]
+        return np.asarray(np.array(dims, dtype=np.float64) * (self.eigenvalues @ self.asked))
+
+    def error(self, shares: Array) -> float:
+        """Σ_S dim_S·w_S/a_S."""
+        needed = self.wanted > 0
+        return float((self.wanted[needed] / (self.eigenvalues @ shares**self.power)[needed]).sum())
+
+    def log_error(self, logs: Array) -> tuple[float, Array]:
+        """The logarithm of the error and its gradient, where shares are the softmax of `logs`."""
+        shares = softmax(logs)[1]
+        precision = self.eigenvalues @ shares**self.power
+        value = float((self.wanted / precision).sum())
+        in_shares = -self.power * shares ** (self.power - 1) * (self.eigenvalues.T @ (self.wanted / precision**2))
+        return math.log(value), shares * (in_shares - shares @ in_shares) / value

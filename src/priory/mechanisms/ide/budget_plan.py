@@ -12,9 +12,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from priory.domain import Clique, Domain
 from priory.mechanisms.ide.hierarchy import Level
 from priory.privacy.budget import Budget
+from priory.queries.domain import Clique, Domain
 from priory.queries.query import Query
 from priory.select.noise_size import expected_noise
 
@@ -30,32 +30,20 @@ LEAST = 1e-9
 
 @dataclass(frozen=True)
 class CandidateMarginals:
-    """Marginals that could be measured in every group of a level.
+    """Marginals that could be measured in every group of a level."""
 
-    Attributes:
-        cliques: which.
-        remaining: the part of the distance that stays where they are known exactly.
-    """
-
-    cliques: tuple[Clique, ...]
-    remaining: float
+    cliques: tuple[Clique, ...]  # which
+    remaining: float  # the part of the distance that stays where they are known exactly
 
 
 @dataclass(frozen=True)
 class BudgetPlan:
-    """What each level measures and may spend.
+    """What each level measures and may spend."""
 
-    Attributes:
-        counting: for counts of the groups of the last level, or for the number of rows alone.
-        counts_groups: which of the two.
-        workloads: the marginals of each level, none where measuring them is not expected to help.
-        shares: what those may spend.
-    """
-
-    counting: Budget
-    counts_groups: bool
-    workloads: tuple[tuple[Clique, ...], ...]
-    shares: tuple[Budget | None, ...]
+    counting: Budget  # for counts of the groups of the last level, or for the number of rows alone
+    counts_groups: bool  # which of the two
+    workloads: tuple[tuple[Clique, ...], ...]  # the marginals of each level, none where they would not help
+    shares: tuple[Budget | None, ...]  # what those may spend
 
 
 @dataclass(frozen=True)
@@ -80,15 +68,7 @@ def budget_plan(
     choices: Sequence[Sequence[CandidateMarginals | None]],
     total: float,
 ) -> BudgetPlan:
-    """Share out a budget.
-
-    Args:
-        budget: all there is.
-        domain: the attributes.
-        levels: the hierarchy.
-        choices: for each level, workloads to choose from, with None where it may be left out.
-        total: about how many rows there are.
-    """
+    """Share a budget out among levels: `choices` are the workloads of each, with None where it may be left out."""
     last = levels[-1]
     counting = _Part(_noise(budget, Query.marginal(domain, last.attributes), last, total), COUNTS_APART)
     whole = _Part(expected_noise(Query.marginal(domain, ()), budget) / total, WHOLE_APART)

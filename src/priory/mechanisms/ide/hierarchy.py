@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from priory.domain import Clique, Domain
 from priory.errors import OptionError
-from priory.factor import Array
 from priory.model.bases import PublicRows
 from priory.model.herding import Herd
 from priory.model.sampling import Chance, Codes, drawn_alike
 from priory.privacy.measurement import Measurement
+from priory.queries.domain import Clique, Domain
+from priory.queries.factor import Array
 from priory.queries.query import Query
 
 Group = tuple[int, ...]
@@ -24,19 +24,12 @@ MOST_HERDED = 1 << 17
 
 @dataclass(frozen=True, eq=False)
 class Level:
-    """One level of the hierarchy.
+    """One level of the hierarchy."""
 
-    Attributes:
-        attributes: what makes its groups, those of the levels above first.
-        workload: the marginals that are measured in each group.
-        prior_of: for each group, its place among the groups above.
-        groups: the codes of its groups.
-    """
-
-    attributes: Clique
-    workload: tuple[Clique, ...]
-    prior_of: tuple[int, ...]
-    groups: tuple[Group, ...]
+    attributes: Clique  # what makes its groups, those of the levels above first
+    workload: tuple[Clique, ...]  # the marginals that are measured in each group
+    prior_of: tuple[int, ...]  # for each group, the index of the group above it
+    groups: tuple[Group, ...]  # the codes of its groups
 
     def counts(self, measurement: Measurement) -> Array:
         """The noisy number of rows of each group."""
@@ -46,8 +39,8 @@ class Level:
 
     def sums(self, last: "Level", counts: Array) -> Array:
         """The number of rows of each group, from those of the groups of the last level."""
-        places = {group: place for place, group in enumerate(self.groups)}
-        above = [places[group[: len(self.attributes)]] for group in last.groups]
+        index = {group: i for i, group in enumerate(self.groups)}
+        above = [index[group[: len(self.attributes)]] for group in last.groups]
         return np.asarray(np.bincount(above, weights=counts, minlength=len(self.groups)), dtype=np.float64)
 
     def query(self, domain: Domain, clique: Clique) -> Query:
@@ -65,10 +58,7 @@ class Level:
 
 
 def levels(
-    domain: Domain,
-    by: Sequence[Clique],
-    groups: tuple[Group, ...] | None,
-    workloads: Sequence[tuple[Clique, ...]],
+    domain: Domain, by: Sequence[Clique], groups: tuple[Group, ...] | None, workloads: Sequence[tuple[Clique, ...]]
 ) -> list[Level]:
     """The hierarchy whose levels add the attributes of `by` to those above, checked."""
     names = domain.checked(name for level in by for name in level)
@@ -88,14 +78,14 @@ def drawn_rows(public: PublicRows, level: Level, weights: Sequence[Array], count
     """Public rows for each group, as many as it is thought to have, with the group's own codes."""
     axes = [public.domain.axis[name] for name in level.attributes]
     drawn = [public.codes[:0]]
-    for group, places in zip(level.groups, _places(public, axes, weights, counts.astype(int), seed), strict=True):
-        rows = public.codes[places].copy()
+    for group, indices in zip(level.groups, _drawn(public, axes, weights, counts.astype(int), seed), strict=True):
+        rows = public.codes[indices].copy()
         rows[:, axes] = group
         drawn.append(rows)
     return np.concatenate(drawn)
 
 
-def _places(
+def _drawn(
     public: PublicRows, axes: Sequence[int], weights: Sequence[Array], counts: NDArray[np.intp], seed: int
 ) -> list[NDArray[np.intp]]:
     """Which public rows each group gets; groups that have their weights in common are drawn together."""
@@ -106,23 +96,23 @@ def _places(
     features = [axis for axis in range(len(public.domain)) if axis not in axes]
     herd = Herd.of(public.codes[:, features], tuple(public.domain.shape[axis] for axis in features))
     alike: dict[int, list[int]] = {}
-    for place, weight in enumerate(weights):
-        alike.setdefault(id(weight), []).append(place)
+    for group, weight in enumerate(weights):
+        alike.setdefault(id(weight), []).append(group)
     rows_of = dict[int, NDArray[np.intp]]()
-    for places in alike.values():
-        weight = weights[places[0]]
-        drawn = herd.drawn(weight / weight.sum(), [int(counts[place]) for place in places], chance)
-        rows_of.update(zip(places, drawn, strict=True))
-    return [rows_of[place] for place in range(len(weights))]
+    for groups in alike.values():
+        weight = weights[groups[0]]
+        drawn = herd.drawn(weight / weight.sum(), [int(counts[group]) for group in groups], chance)
+        rows_of.update(zip(groups, drawn, strict=True))
+    return [rows_of[group] for group in range(len(weights))]
 
 
 def _slice(measurement: Measurement, group: dict[str, int], domain: Domain) -> Measurement:
     clique = measurement.query.clique
-    place = tuple(group.get(name, slice(None)) for name in clique)
+    where = tuple(group.get(name, slice(None)) for name in clique)
     rest = tuple(name for name in clique if name not in group)
     query = Query.marginal(domain, rest)
     order = [rest.index(name) for name in query.clique]
-    return Measurement(query, measurement.values[place].transpose(order), measurement.stddev, measurement.noise)
+    return Measurement(query, measurement.values[where].transpose(order), measurement.stddev, measurement.noise)
 
 
 def _groups(domain: Domain, names: Clique, given: tuple[Group, ...] | None) -> tuple[Group, ...]:

@@ -4,17 +4,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
-from priory.domain import Clique, Domain
 from priory.errors import OptionError
-from priory.factor import Array
 from priory.measure import measure
 from priory.mechanisms.ide.budget_plan import BudgetPlan, CandidateMarginals, budget_plan
-from priory.mechanisms.ide.group_counts import expected_counts, likely_counts
-from priory.mechanisms.ide.group_weights import raked, updated, weighed
+from priory.mechanisms.ide.groups import expected_counts, likely_counts, raked, updated, weighed
 from priory.mechanisms.ide.hierarchy import Group, Level, drawn_rows, levels
 from priory.mechanisms.steps.public_rows import check_public_rows
 from priory.mechanisms.steps.total import Counted, counted
@@ -24,6 +21,8 @@ from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
 from priory.privacy.journal import Answered, Transcript
 from priory.privacy.measurement import Measurement
+from priory.queries.domain import Clique, Domain
+from priory.queries.factor import Array
 from priory.queries.query import Query
 from priory.release import Release
 from priory.select.information import small_singles, strongest_pairs, unrelated_singles
@@ -60,11 +59,7 @@ class PriorUpdate:
     way: Literal["raking", "noise-aware"] = "noise-aware"
     epochs: int = 10
     seed: int = 0
-
-    @property
-    def choice_share(self) -> Fraction:
-        """The part of the budget that private choices cost, at most."""
-        return Fraction(0)
+    choice_share: ClassVar[Fraction] = Fraction(0)
 
     def run(self, curator: Curator, budget: Budget) -> Release:
         """Spend `budget` and draw, for each group of the last level, as many rows as it is thought to have."""
@@ -74,9 +69,8 @@ class PriorUpdate:
             measured, priors, counts = self._raking(curator, budget, hierarchy)
         else:
             look = counted(curator, budget, FIRST_LOOK)
-            measured, priors, counts = self._noise_aware(
-                look, hierarchy, partial(measure, curator), curator.report_progress
-            )
+            ask = partial(measure, curator)
+            measured, priors, counts = self._noise_aware(look, hierarchy, ask, curator.report_progress)
         release = Release(curator.domain, tuple(measured), curator.statement("prior-update"))
         return self._drawn(release, hierarchy[-1], priors, counts)
 
@@ -142,16 +136,14 @@ class PriorUpdate:
         """Counts of the last level, then marginals of those levels where they are expected to help."""
         domain = self.public.domain
         plan = budget_plan(look.rest, domain, hierarchy, self._choices(hierarchy), look.total)
-        counting = ask([self._counting(domain, hierarchy[-1], plan)], plan.counting)
+        counting = ask([Query.marginal(domain, hierarchy[-1].attributes if plan.counts_groups else ())], plan.counting)
         counts = self._counts(hierarchy[-1], [look.measurement, *counting][-1], plan)
         measured, priors = [look.measurement, *counting], [self.public.shares]
         weigh = partial(weighed, records=self.public.records, seed=self.seed)
-        for number, (level, workload, share) in enumerate(
-            zip(hierarchy, plan.workloads, plan.shares, strict=True), start=1
-        ):
+        each = zip(hierarchy, plan.workloads, plan.shares, strict=True)
+        for number, (level, workload, share) in enumerate(each, start=1):
             report_progress(number, len(hierarchy))
-            queries = [level.query(domain, clique) for clique in workload]
-            tables = [] if share is None else ask(queries, share)
+            tables = [] if share is None else ask([level.query(domain, clique) for clique in workload], share)
             priors = updated(self.public, level, priors, level.sums(hierarchy[-1], counts), tables, update=weigh)
             measured += tables
         return measured, priors, counts
@@ -168,9 +160,6 @@ class PriorUpdate:
         )
         every = [CandidateMarginals(tuple(cliques), rest) for cliques, rest in candidates if cliques]
         return [[None, *every] for _ in hierarchy]
-
-    def _counting(self, domain: Domain, last: Level, plan: BudgetPlan) -> Query:
-        return Query.marginal(domain, last.attributes if plan.counts_groups else ())
 
     def _counts(self, last: Level, counting: Measurement, plan: BudgetPlan) -> Array:
         expected = expected_counts(self.public, last)

@@ -7,7 +7,6 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from priory.domain import Clique, Domain
 from priory.errors import SizeError
 from priory.estimate.estimator import estimate
 from priory.estimate.measured import evidence, public_total
@@ -15,6 +14,7 @@ from priory.estimate.problem import Solver
 from priory.model.engine.plan import MEMORY_IN_BYTES, plan
 from priory.model.model import Model
 from priory.privacy.measurement import Measurement
+from priory.queries.domain import Clique, Domain
 from priory.release import Release
 
 Stop = Literal["fission", "converged"]
@@ -43,8 +43,7 @@ class Graphical:
     name: ClassVar[str] = "mwem+pgm"
 
     def allowed(self, domain: Domain, measured: Sequence[Clique], cliques: Sequence[Clique]) -> NDArray[np.bool_]:
-        everything = plan(domain, [*measured, *cliques], memory_in_bytes=2**62)
-        if everything.memory_in_bytes <= self.memory_in_bytes:
+        if plan(domain, [*measured, *cliques], memory_in_bytes=2**62).memory_in_bytes <= self.memory_in_bytes:
             return np.ones(len(cliques), dtype=np.bool_)
         sizes = [plan(domain, [*measured, clique], memory_in_bytes=2**62).memory_in_bytes for clique in cliques]
         if min(sizes) > self.memory_in_bytes:
@@ -58,10 +57,8 @@ class Graphical:
         return np.array(sizes) <= self.memory_in_bytes
 
     def model(self, domain: Domain, measurements: Sequence[Measurement], total: float, before: Model | None) -> Model:
-        base = None if before is None else before.base
-        return estimate(
-            evidence(measurements), domain, base=base, total=total, solver=self.solver, stop=self.stop, warm=before
-        )
+        base, asked = None if before is None else before.base, evidence(measurements)
+        return estimate(asked, domain, base=base, total=total, solver=self.solver, stop=self.stop, warm=before)
 
     def final(self, models: Sequence[Model]) -> Model:
         return models[-1]

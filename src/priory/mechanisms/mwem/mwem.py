@@ -8,7 +8,6 @@ from typing import ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from priory.domain import Clique, Domain
 from priory.errors import OptionError
 from priory.measure import measure
 from priory.mechanisms.steps.total import counted, released_total
@@ -20,6 +19,7 @@ from priory.privacy.curator import Curator
 from priory.privacy.journal import Transcript
 from priory.privacy.measurement import Measurement
 from priory.privacy.scores import AbsoluteError
+from priory.queries.domain import Clique, Domain
 from priory.queries.workload import Workload
 from priory.release import Release
 from priory.release.estimated import uniform
@@ -63,11 +63,7 @@ class MWEM:
     workload: Workload
     update: Update
     rounds: int | None = None
-
-    @property
-    def choice_share(self) -> Fraction:
-        """The part of the budget that private choices cost, at most."""
-        return Fraction(1, 2)
+    choice_share: ClassVar[Fraction] = Fraction(1, 2)
 
     def run(self, curator: Curator, budget: Budget) -> Release:
         """Pick and measure, a round at a time."""

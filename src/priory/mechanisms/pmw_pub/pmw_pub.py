@@ -1,28 +1,30 @@
 """PMW^Pub: private multiplicative weights over the rows of public data; over the whole domain it is MWEM."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from priory.domain import Domain
 from priory.errors import OptionError
+from priory.estimate.papers.multiplicative_weights import exponents, stepped
 from priory.measure import measure
-from priory.mechanisms.pmw_pub.row_iterates import Iterates, Known
 from priory.mechanisms.pmw_pub.row_weights import RowWeights, cell_query, every_cell
 from priory.mechanisms.steps.public_rows import check_public_rows
 from priory.mechanisms.steps.total import counted, released_total
 from priory.model.bases import PublicRows
 from priory.model.model import Model
+from priory.model.rows import Places
 from priory.privacy.budget import Budget
 from priory.privacy.choice import ChoiceKind, choice_within
 from priory.privacy.curator import Curator
 from priory.privacy.journal import Transcript
 from priory.privacy.measurement import Measurement
 from priory.privacy.scores import AbsoluteError, Pick
+from priory.queries.domain import Domain
+from priory.queries.factor import Array
 from priory.queries.workload import Workload
 from priory.release import Release
 from priory.select.workloads import default_workload
@@ -30,6 +32,50 @@ from priory.select.workloads import default_workload
 # Without a given number of rounds the first costs this part: what it shows decides how many more there are.
 PROBE_SHARE = 0.1
 MOST_ROUNDS = 300
+
+
+@dataclass(frozen=True, eq=False)
+class MeasuredCell:
+    """A cell that was measured."""
+
+    rows: Places  # which rows are in it
+    share: float  # its part of the total, as measured; the mean where it was measured more than once
+    variance: float  # of that
+
+    def and_again(self, share: float, variance: float) -> "MeasuredCell":
+        """With another measurement of the same cell, both weighted by their precision."""
+        precision = 1 / self.variance + 1 / variance if min(self.variance, variance) > 0 else math.inf
+        if math.isinf(precision):
+            return self if self.variance <= variance else replace(self, share=share, variance=variance)
+        mean = (self.share / self.variance + share / variance) / precision
+        return replace(self, share=mean, variance=1 / precision)
+
+    def miss(self, weights: RowWeights) -> float:
+        """How far the weights are below what was measured."""
+        return self.share - weights.share(self.rows)
+
+
+@dataclass(frozen=True, eq=False)
+class Iterates:
+    """Where the rounds have come to; all of it is private."""
+
+    last: RowWeights  # the weights after the last round
+    sum: Array  # the sum of the weights before each round
+    cells: dict[Pick, MeasuredCell]  # what was measured, by query and cell
+    measurements: tuple[Measurement, ...]  # the noisy answers, one a round
+
+    @property
+    def average(self) -> Array:
+        """The mean of the weights before each round, the paper's output; those of the start where there was none."""
+        return self.sum / len(self.measurements) if self.measurements else self.last.weights
+
+    def cells_with(self, pick: Pick, measurement: Measurement, total: float) -> dict[Pick, MeasuredCell]:
+        """The measured cells with one more measurement."""
+        share = min(max(float(measurement.values.sum()) / total, 0.0), 1.0)
+        variance = measurement.variance / total**2
+        if pick in self.cells:
+            return {**self.cells, pick: self.cells[pick].and_again(share, variance)}
+        return {**self.cells, pick: MeasuredCell(self.last.rows_in(pick.query, pick.cell or 0), share, variance)}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -66,7 +112,6 @@ class PMWPub:
 
     @property
     def choice_share(self) -> Fraction:
-        """The part of the budget that private choices cost, at most."""
         return Fraction(self.shares[0], sum(self.shares))
 
     def run(self, curator: Curator, budget: Budget) -> Release:
@@ -119,9 +164,9 @@ class PMWPub:
         A choice is better than chance where the scores' spread over their noise exceeds the logarithm of the number of
         candidates; the spread is what the first round measured, less what its noise alone would show.
         """
-        [known] = iterates.known.values()
-        before = float((iterates.sum[known.rows]).sum())
-        error = abs(known.share - before) - math.sqrt(known.variance)
+        [cell] = iterates.cells.values()
+        before = float((iterates.sum[cell.rows]).sum())
+        error = abs(cell.share - before) - math.sqrt(cell.variance)
         candidates = int(iterates.last.supported.sum())
         scale = float(choice_within(budget.split(self.shares)[0], Fraction(1), self.choice).scale)
         spread = max(error, 0.0) * total / (scale * math.log(max(candidates, 2)))
@@ -140,26 +185,26 @@ class PMWPub:
     def _moved(self, iterates: Iterates, pick: Pick, measurement: Measurement, total: float) -> Iterates:
         """The weights after a cell was measured."""
         measurements = (*iterates.measurements, measurement)
-        known = iterates.knowing(pick, measurement, total)
+        cells = iterates.cells_with(pick, measurement, total)
         rng = np.random.default_rng((self.seed, len(measurements)))
-        return Iterates(
-            self._stepped(iterates.last, known, pick, rng), iterates.sum + iterates.last.weights, known, measurements
-        )
+        moved = self._stepped(iterates.last, cells, pick, rng)
+        return Iterates(moved, iterates.sum + iterates.last.weights, cells, measurements)
 
     def _allowed(self, iterates: Iterates) -> NDArray[np.bool_]:
         """Cells that some row is in and that were not measured yet."""
         allowed = iterates.last.supported | self.unsupported
         fresh = allowed.copy()
-        fresh[[iterates.last.starts[pick.query] + (pick.cell or 0) for pick in iterates.known]] = False
+        fresh[[iterates.last.starts[pick.query] + (pick.cell or 0) for pick in iterates.cells]] = False
         return fresh if fresh.any() else allowed
 
     def _stepped(
-        self, weights: RowWeights, known: dict[Pick, Known], pick: Pick, rng: np.random.Generator
+        self, weights: RowWeights, cells: dict[Pick, MeasuredCell], pick: Pick, rng: np.random.Generator
     ) -> RowWeights:
-        bar = abs(known[pick].miss(weights)) / 2
-        past = [k for k in known.values() if abs(k.miss(weights)) >= bar] if self.reuse else [known[pick]]
-        past = [k for k in past if abs(k.miss(weights)) >= self.least * math.sqrt(k.variance)]
+        bar = abs(cells[pick].miss(weights)) / 2
+        past = [cell for cell in cells.values() if abs(cell.miss(weights)) >= bar] if self.reuse else [cells[pick]]
+        past = [cell for cell in past if abs(cell.miss(weights)) >= self.least * math.sqrt(cell.variance)]
         for _ in range(self.sweeps):
             for i in rng.permutation(len(past)):
-                weights = weights.stepped(past[i].rows, past[i].miss(weights) / 2)
+                step = exponents(past[i].share, weights.share(past[i].rows), total=1.0)
+                weights = replace(weights, logs=stepped(weights.logs, step, past[i].rows))
         return weights

@@ -1,54 +1,39 @@
 """Row weights: a distribution over fixed rows, and the rows that are in each cell of each workload query."""
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from priory.domain import Domain
 from priory.errors import DomainError, OptionError, SizeError
-from priory.factor import Array
 from priory.model.bases import PublicRows
-from priory.model.membership import Membership, Places
+from priory.model.rows import Membership, Places
 from priory.model.sampling import Codes
 from priory.model.tilted import row_cells
+from priory.queries.domain import Domain
+from priory.queries.factor import Array
 from priory.queries.parts import Point
 from priory.queries.query import Query
 
-# 3 GiB: a place and a 1 for each row in each query.
+# 3 GiB: an index and a 1 for each row in each query.
 MOST_CODES = 2**28
 
 
 @dataclass(frozen=True, eq=False)
 class RowWeights:
-    """Weights of rows that add up to 1.
+    """Weights of rows that add up to 1."""
 
-    Attributes:
-        queries: the workload's marginals.
-        domain: the attributes of the rows.
-        codes: the rows.
-        members: the rows in each cell of each query, one query after the other.
-        starts: where each query's cells begin among those of all.
-        logs: the logarithm of each row's weight.
-    """
-
-    queries: tuple[Query, ...]
-    domain: Domain
-    codes: Codes
-    members: Membership
-    starts: Places
-    logs: Array
+    queries: tuple[Query, ...]  # the workload's marginals
+    domain: Domain  # the attributes of the rows
+    codes: Codes  # the rows
+    members: Membership  # the rows in each cell of each query, one query after the other
+    starts: Places  # where each query's cells begin among those of all
+    logs: Array  # the logarithm of each row's weight
 
     @classmethod
     def of(cls, queries: Sequence[Query], rows: PublicRows) -> "RowWeights":
-        """The weights that `rows` have.
-
-        Raises:
-            OptionError: a query is not a marginal.
-            SizeError: there are too many rows for so many queries.
-        """
+        """The weights that `rows` have."""
         if not all(query.is_marginal for query in queries):
             raise OptionError("workload", "multiplicative weights over rows needs marginals")
         for query in queries:
@@ -78,8 +63,8 @@ class RowWeights:
     def answers(self, total: float = 1.0) -> list[Array]:
         """What part of `total` is in each cell of each query, in the shape of its table."""
         shares = self.members.sums(total * self.weights)
-        places = zip(self.queries, self.starts, self.starts[1:], strict=False)
-        return [shares[begin:end].reshape(query.shape) for query, begin, end in places]
+        spans = zip(self.queries, self.starts, self.starts[1:], strict=False)
+        return [shares[begin:end].reshape(query.shape) for query, begin, end in spans]
 
     def rows_in(self, query: int, cell: int) -> Places:
         """Which rows are in a cell."""
@@ -89,23 +74,13 @@ class RowWeights:
         """The weight of some rows together."""
         return float(np.exp(self.logs[rows]).sum())
 
-    def stepped(self, rows: Places, step: float) -> "RowWeights":
-        """The weights of `rows` times e^step, all divided by their new sum. Steps are small: nothing overflows."""
-        logs = self.logs.copy()
-        logs[rows] += step
-        return replace(self, logs=logs - math.log(float(np.exp(logs).sum())))
-
     def public_rows(self, domain: Domain, weights: Array | None = None) -> PublicRows:
         """The rows as a base, with these weights or others."""
         return PublicRows(self.codes, domain, self.weights if weights is None else weights)
 
 
 def every_cell(domain: Domain, queries: int) -> PublicRows:
-    """All cells of the domain alike, as rows.
-
-    Raises:
-        SizeError: there are too many.
-    """
+    """All cells of the domain alike, as rows."""
     _check_size(domain.size, queries)
     return PublicRows(np.indices(domain.shape).reshape(len(domain), -1).T, domain)
 

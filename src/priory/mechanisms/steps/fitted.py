@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from priory.estimate.estimator import estimate
 from priory.estimate.measured import evidence, public_total
 from priory.mechanisms.steps.public_rows import starting_base
-from priory.mechanisms.steps.total import public_count
 from priory.model.bases import Base, PublicRows
 from priory.model.model import Model
 from priory.model.structural_zeros import without_zeros
@@ -18,12 +17,7 @@ from priory.release.estimated import estimated
 
 
 def refitted(release: Release, public: PublicRows | None) -> Release:
-    """The release with the estimate that `Fitted` makes of its measurements, made anew.
-
-    Args:
-        release: the measurements, as many as there are.
-        public: the rows that the run started from, if any.
-    """
+    """The release with the estimate that `Fitted` makes of its measurements from these public rows, made anew."""
     impossible = () if release.schema is None else release.schema.impossible()
     base = without_zeros(starting_base(release.domain, public), impossible)
     return release.with_model(estimated(release.measurements, base))
@@ -31,24 +25,17 @@ def refitted(release: Release, public: PublicRows | None) -> Release:
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """The state of a run that estimates after each measurement.
+    """The state of a run that estimates after each measurement."""
 
-    Attributes:
-        base: what the model starts from.
-        measurements: what was answered so far.
-        model: the estimate from them.
-    """
-
-    base: Base
-    measurements: tuple[Measurement, ...]
-    model: Model
+    base: Base  # what the model starts from
+    measurements: tuple[Measurement, ...]  # what was answered so far
+    model: Model  # the estimate from them
 
     @classmethod
     def start(cls, curator: Curator, base: Base) -> "Fitted":
         """The state before anything is paid: the base has no structural zeros, a public number of rows is in."""
-        public = public_count(curator)
         base = without_zeros(base, curator.impossible)
-        return cls(base, public, Model(base, {}, public_total(public) or 1.0))
+        return cls(base, curator.public_count, Model(base, {}, max(1.0, curator.public_total or 1.0)))
 
     def with_measured(self, measurements: Sequence[Measurement]) -> "Fitted":
         """Estimated anew with further measurements, from where the last estimate ended."""

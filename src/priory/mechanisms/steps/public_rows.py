@@ -3,9 +3,9 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from priory.domain import Domain
 from priory.errors import DomainError
 from priory.model.bases import Base, PublicRows, Uniform
+from priory.queries.domain import Domain
 
 # Rows for a value that no public row has: enough to carry what the other attributes look like, should it be common.
 ABSENT = 2_000
@@ -18,21 +18,13 @@ OUTSIDE = 0.01
 
 
 def check_public_rows(public: PublicRows | None, domain: Domain) -> None:
-    """Refuse public rows of another domain.
-
-    Raises:
-        DomainError: their attributes or sizes are not those of the private table.
-    """
+    """Refuse public rows whose attributes or sizes are not those of the private table."""
     if public is not None and public.domain != domain:
         raise DomainError(f"the public rows have {public.domain}, the private table {domain}")
 
 
 def starting_base(domain: Domain, public: PublicRows | None) -> Base:
-    """What a model starts from: public rows and rows close to them, or every cell alike.
-
-    Raises:
-        DomainError: the public rows are of another domain.
-    """
+    """What a model starts from: public rows and rows close to them, or every cell alike."""
     if public is None:
         return Uniform(domain)
     check_public_rows(public, domain)
@@ -44,12 +36,8 @@ def neighbourhood(rows: PublicRows, outside: float, rng: np.random.Generator) ->
     """The mixture of `rows` and of rows like them with one attribute set to a value that few or none have.
 
     For every value of every attribute that is rare in the public rows, some are drawn and that attribute set to it:
-    what no public row has gets support, and the other attributes keep what ties them to each other.
-
-    Args:
-        rows: the public rows.
-        outside: the share that the new rows have together; every rare value has an equal part of it.
-        rng: where the draws come from; they are public.
+    what no public row has gets support, and the other attributes keep what ties them to each other. The new rows have
+    a share of `outside` together, of which every rare value has an equal part.
     """
     wanted = _wanted(rows)
     if outside == 0 or not any(count.any() for count in wanted):

@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-import numpy as np
-
 from priory.measure import measure
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
@@ -18,15 +16,10 @@ SHARE = Fraction(1, 20)
 
 @dataclass(frozen=True, eq=False)
 class Counted:
-    """A number of rows and what is left after it.
+    """A number of rows and what is left after it."""
 
-    Attributes:
-        measurement: where the number comes from; without noise where it is public.
-        rest: what may still be spent.
-    """
-
-    measurement: Measurement
-    rest: Budget
+    measurement: Measurement  # where the number comes from; without noise where it is public
+    rest: Budget  # what may still be spent
 
     @property
     def total(self) -> float:
@@ -36,17 +29,10 @@ class Counted:
 
 def counted(curator: Curator, budget: Budget, share: Fraction = SHARE) -> Counted:
     """The number of rows: as it is under replace-one with a row a person, else for `share` of the budget."""
-    for measurement in public_count(curator):
+    for measurement in curator.public_count:
         return Counted(measurement, budget.worth(budget.amount))
     [measurement] = measure(curator, [Query.marginal(curator.domain, ())], budget.part(share))
     return Counted(measurement, budget.part(1 - share))
-
-
-def public_count(curator: Curator) -> tuple[Measurement, ...]:
-    """The number of rows as a measurement without noise, where it is public."""
-    public = curator.public_total
-    everyone = Query.marginal(curator.domain, ())
-    return () if public is None else (Measurement.of(everyone, np.array(public), 0.0),)
 
 
 def released_total(measurements: Sequence[Measurement]) -> float:

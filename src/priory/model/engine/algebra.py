@@ -7,9 +7,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from priory.factor import Array
 from priory.model.engine.cores import pieces, together
 from priory.model.engine.program import COPY, DIV, MATMUL, MUL, NORM, PIECES, SUM, Instruction
+from priory.queries.factor import Array
 
 _DOUBLE = 8
 # Sums of exponentials above this have lost nothing; those below it are summed one by one, so many at a time.

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priory.errors import SizeError
-from priory.factor import Array
 from priory.model.engine.algebra import LogSpace, Support, bound, carried_out, view
 from priory.model.engine.layout import Layout
 from priory.model.engine.plan import MEMORY_IN_BYTES, Plan
 from priory.model.engine.program import Program, program
 from priory.model.engine.runner import Runner
+from priory.queries.factor import Array
 
 # A term of a sum is lost below 1e-308; what it adds to an entry of a message is then nothing while the entry is above
 # this. Entries below it, or zero without being structurally so, send the call to log space.
@@ -30,17 +30,11 @@ _SAFE, _EMPTY, _LOST = range(3)
 
 @dataclass(frozen=True, eq=False)
 class Calibrated:
-    """A buffer after the way there and back: every bag's marginal as a product of tables.
+    """A buffer after the way there and back: every bag's marginal as a product of tables."""
 
-    Attributes:
-        program: which tables lie where.
-        buffer: the cells, read-only by agreement.
-        log_z: the logarithm of the sum over all cells, each cell of the full table having mass 1 / |X|.
-    """
-
-    program: Program
-    buffer: Array
-    log_z: float
+    program: Program  # which tables lie where
+    buffer: Array  # the cells, read-only by agreement
+    log_z: float  # the logarithm of the sum over all cells, each cell of the full table having mass 1 / |X|
 
     def table(self, start: int, shape: Sequence[int], strides: Sequence[int]) -> Array:
         """A table of the buffer as an array."""
@@ -52,17 +46,17 @@ class Contraction:
 
     θ and μ are vectors in the order of `layout`; marginals sum to 1, and log Z = log (1/|X|) Σ_x exp Σ_C θ_C(x_C), so
     that θ = 0 gives 0. Where the potentials rule out every cell, log Z is −∞ and the marginals are 0.
-
-    Attributes:
-        layout: the cliques and where they lie.
-        plan: how the call is carried out.
     """
 
     def __init__(self, layout: Layout, plan: Plan, *, memory_in_bytes: int = MEMORY_IN_BYTES) -> None:
         self.layout = layout
         self.plan = plan
         self._program = program(plan, layout)
-        _check_memory(plan, _DOUBLE * (self._program.size + 2 * layout.size), memory_in_bytes)
+        needed = _DOUBLE * (self._program.size + 2 * layout.size)
+        if needed > memory_in_bytes:
+            message = f"the model would need {needed:,} bytes, {memory_in_bytes:,} are allowed: {plan}"
+            limit = memory_in_bytes // _DOUBLE
+            raise SizeError(message, cells=needed // _DOUBLE, limit=limit, cliques=plan.maximal[:8])
         self._starts = np.array(layout.offsets[:-1], dtype=np.int64)
         self._repeats = np.array(layout.sizes, dtype=np.int64)
         self._is_leaf = np.array(self._program.is_leaf, dtype=bool)
@@ -72,13 +66,11 @@ class Contraction:
         self._runner: Runner | None = None
         self._zeros: dict[bytes, NDArray[np.bool_]] = {}
 
-    def __call__(self, theta: Array, out: Array | None = None) -> tuple[float, Array]:
+    def __call__(self, theta: Array) -> tuple[float, Array]:
         """The logarithm of the normaliser and all marginals at potentials `theta`."""
-        out = np.empty(self.layout.size) if out is None else out
         with self._lock, np.errstate(all="ignore"):
             buffer, log_z = self._there_and_back(theta)
-            np.copyto(out, buffer[: self.layout.size])
-        return log_z, out
+            return log_z, buffer[: self.layout.size].copy()
 
     def calibrate(self, theta: Array) -> Calibrated:
         """The same, keeping every bag's table, for projections and sampling."""
@@ -189,13 +181,3 @@ class Contraction:
     def _nothing(self, buffer: Array) -> tuple[Array, float]:
         buffer[: self.layout.size] = 0.0
         return buffer, -np.inf
-
-
-def _check_memory(plan: Plan, needed: int, allowed: int) -> None:
-    if needed > allowed:
-        raise SizeError(
-            f"the model would need {needed:,} bytes, {allowed:,} are allowed: {plan}",
-            cells=needed // _DOUBLE,
-            limit=allowed // _DOUBLE,
-            cliques=plan.maximal[:8],
-        )

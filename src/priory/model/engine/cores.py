@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 
 import numpy as np
 
@@ -20,37 +21,27 @@ def pieces(cells: int) -> int:
     return min(available(), max(1, 2 * cells // WORTH_IT)) if cells >= WORTH_IT else 1
 
 
-class _Helpers:
+@lru_cache(maxsize=1)
+def _helpers() -> ThreadPoolExecutor:
     """Threads beside the caller's. NumPy lets go of the interpreter inside its loops, so all run."""
-
-    def __init__(self) -> None:
-        self.pool: ThreadPoolExecutor | None = None
-
-    def together(self, works: Sequence[Callable[[], None]]) -> None:
-        if len(works) == 1:
-            return works[0]()
-        if self.pool is None:
-            self.pool = ThreadPoolExecutor(max(1, available() - 1), thread_name_prefix="priory")
-        others = [self.pool.submit(_quietly, work) for work in works[1:]]
-        try:
-            works[0]()
-        finally:
-            for other in others:
-                other.result()
-
-    def after_fork(self) -> None:
-        """A child process does not inherit the threads."""
-        self.pool = None
+    return ThreadPoolExecutor(max(1, available() - 1), thread_name_prefix="priory")
 
 
-_HELPERS = _Helpers()
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_HELPERS.after_fork)
+    # A child process does not inherit the threads.
+    os.register_at_fork(after_in_child=_helpers.cache_clear)
 
 
 def together(works: Sequence[Callable[[], None]]) -> None:
     """Do independent things, the first in this thread and the others beside it."""
-    _HELPERS.together(works)
+    if len(works) == 1:
+        return works[0]()
+    others = [_helpers().submit(_quietly, work) for work in works[1:]]
+    try:
+        works[0]()
+    finally:
+        for other in others:
+            other.result()
 
 
 def _quietly(work: Callable[[], None]) -> None:

@@ -11,7 +11,7 @@ from functools import lru_cache
 import numpy as np
 
 from priory.errors import SizeError
-from priory.factor import Array
+from priory.queries.factor import Array
 
 Axes = tuple[int, ...]
 LabelledTable = tuple[Axes, Array]
@@ -21,10 +21,7 @@ CELLS = 2**30
 def summed_product(tables: Sequence[LabelledTable], keep: Axes, *, limit: int = CELLS) -> Array:
     """The product of `tables` summed over every axis that is not in `keep`, as an array with the axes of `keep`.
 
-    Every axis of `keep` is in some table.
-
-    Raises:
-        SizeError: a table on the way would have more than `limit` cells.
+    Every axis of `keep` is in some table. A table of more than `limit` cells on the way is a `SizeError`.
     """
     if not tables:
         return np.ones(())

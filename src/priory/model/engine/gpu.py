@@ -6,12 +6,12 @@ from typing import Any, Literal
 import numpy as np
 
 from priory.errors import MissingExtra, OptionError
-from priory.factor import Array
 from priory.model.engine.algebra import bound_by
 from priory.model.engine.contract import Contraction
 from priory.model.engine.layout import Layout
 from priory.model.engine.plan import Plan
 from priory.model.engine.program import COPY, DIV, MUL, NORM, SUM, Instruction, Program, program
+from priory.queries.factor import Array
 
 Precision = Literal["float64", "float32"]
 # Entries of messages outside these bounds may have lost terms to underflow: such calls are done again on the CPU.
@@ -23,17 +23,9 @@ _LARGE = 1 << 14
 
 
 class TorchContraction:
-    """The oracle of the uniform base on a device of torch; the contract is that of `Contraction`.
+    """The oracle of the uniform base on a device of torch, such as "cuda"; the contract is that of `Contraction`.
 
-    Args:
-        layout: the cliques and where they lie.
-        plan: how the call is carried out.
-        device: a device of torch, such as "cuda" or "cpu".
-        precision: of the arithmetic; θ and μ are float64 outside whatever it is.
-
-    Raises:
-        MissingExtra: torch is not installed.
-        OptionError: torch does not have the device, or the precision is unknown.
+    Outside of its arithmetic θ and μ are float64, whatever the precision.
     """
 
     def __init__(self, layout: Layout, plan: Plan, *, device: str = "cuda", precision: Precision = "float64") -> None:
@@ -52,15 +44,11 @@ class TorchContraction:
         self._replay: Callable[[], None] | None = None
         self._log_cells = float(sum(np.log(plan.domain.shape[v]) for v in plan.order))
 
-    def __call__(self, theta: Array, out: Array | None = None) -> tuple[float, Array]:
+    def __call__(self, theta: Array) -> tuple[float, Array]:
         log_z, marginals, is_safe = self.on_device(_torch().as_tensor(theta, device=self.device))
         if not is_safe:
-            return self._cpu(theta, out)
-        copied = marginals.to("cpu", dtype=_torch().float64).numpy()
-        if out is None:
-            return log_z, np.array(copied)
-        out[...] = copied
-        return log_z, out
+            return self._cpu(theta)
+        return log_z, np.array(marginals.to("cpu", dtype=_torch().float64).numpy())
 
     def on_device(self, theta: Any) -> tuple[float, Any, bool]:  # noqa: ANN401  a tensor
         """log Z, the marginals as a tensor that the next call overwrites, and whether no term was lost."""

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from priory.factor import Array
 from priory.model.engine.program import COPY, DIV, FUSED, MUL, NORM, SUM
+from priory.queries.factor import Array
 
 _SIGNATURE = "void(int64[:,::1], float64[::1], float64[::1])"
 # Sums may be reordered, which lets them use vector instructions; NaN and infinity keep their meaning.

@@ -1,5 +1,6 @@
 """Layout: numbers over several cliques as one vector, so that solvers step on all of them at once."""
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -8,24 +9,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from priory.domain import Clique, Domain
 from priory.errors import DomainError
-from priory.factor import Array, Factor
+from priory.queries.domain import Clique, Domain
+from priory.queries.factor import Array, Factor
 
 Values = Factor | ArrayLike
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the table of each clique lies in one long vector: one after the other, each in C order.
+    """Where the table of each clique lies in one long vector: one after the other, each in C order."""
 
-    Attributes:
-        domain: all attributes.
-        cliques: the cliques, with their axes in the order given.
-    """
-
-    domain: Domain
-    cliques: tuple[Clique, ...]
+    domain: Domain  # all attributes
+    cliques: tuple[Clique, ...]  # the cliques, with their axes in the order given
 
     @classmethod
     def of(cls, domain: Domain, cliques: Iterable[str | Iterable[str]]) -> "Layout":
@@ -48,49 +44,39 @@ class Layout:
         """Where each table starts, and at the end where the last one stops."""
         return (0, *np.cumsum(self.sizes, dtype=np.int64).tolist()) if self.cliques else (0,)
 
+    @cached_property
+    def spans(self) -> tuple[slice, ...]:
+        """Where each table lies."""
+        return tuple(itertools.starmap(slice, itertools.pairwise(self.offsets)))
+
     @property
     def size(self) -> int:
         """The cells of all tables."""
         return self.offsets[-1]
 
     def pack(self, values: Mapping[Any, Values] | Sequence[Values]) -> Array:
-        """The tables as one vector; a mapping needs every clique, a sequence is in the order of the cliques.
-
-        Raises:
-            DomainError: a table is missing or has the wrong shape.
-        """
-        tables = [values[clique] for clique in self._known(values)] if isinstance(values, Mapping) else values
-        if len(tables) != len(self.cliques):
-            raise DomainError(f"{len(tables)} tables were given for {len(self.cliques)} cliques")
+        """The tables, one for each clique, as one vector; a sequence of them is in the order of the cliques."""
+        if isinstance(values, Mapping):
+            if missing := [list(clique) for clique in self.cliques if clique not in values]:
+                raise DomainError(f"no values were given for the cliques {missing}")
+            values = [values[clique] for clique in self.cliques]
+        if len(values) != len(self.cliques):
+            raise DomainError(f"{len(values)} tables were given for {len(self.cliques)} cliques")
         vector = np.empty(self.size)
-        for clique, shape, start, stop, table in zip(
-            self.cliques, self.shapes, self.offsets, self.offsets[1:], tables, strict=False
-        ):
-            vector[start:stop] = _checked(table, clique, shape).reshape(-1)
+        for clique, shape, span, table in zip(self.cliques, self.shapes, self.spans, values, strict=True):
+            vector[span] = _checked(table, clique, shape).reshape(-1)
         return vector
 
     def unpack(self, vector: Array) -> dict[Clique, Factor]:
         """The tables of a vector, as views of it."""
         return {
-            clique: Factor(Domain(clique, shape), vector[start:stop].reshape(shape))
-            for clique, shape, start, stop in zip(
-                self.cliques, self.shapes, self.offsets, self.offsets[1:], strict=False
-            )
+            clique: Factor(Domain(clique, shape), vector[span].reshape(shape))
+            for clique, shape, span in zip(self.cliques, self.shapes, self.spans, strict=True)
         }
-
-    def _known(self, values: Mapping[Any, Values]) -> tuple[Clique, ...]:
-        missing = [clique for clique in self.cliques if clique not in values]
-        if missing:
-            raise DomainError(f"no values were given for the cliques {[list(clique) for clique in missing]}")
-        return self.cliques
 
 
 def potentials_of(domain: Domain, potentials: Mapping[Any, Values]) -> dict[Clique, Factor]:
-    """Check potentials: cliques of the domain, tables of the right shape, numbers or −∞.
-
-    Raises:
-        DomainError: one of them is not so.
-    """
+    """Potentials by clique; a `DomainError` unless all fit the domain and hold numbers or −∞."""
     checked: dict[Clique, Factor] = {}
     for key, table in potentials.items():
         clique = domain.checked(key)

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from priory.domain import Domain
 from priory.errors import SizeError
-from priory.factor import Array
 from priory.model.engine.layout import Values, potentials_of
 from priory.model.engine.plan import plan
+from priory.queries.domain import Domain
+from priory.queries.factor import Array
 
 # Tables of floats and the choices beside them: 2^27 cells take 2 GiB.
 MOST_CELLS = 2**27
@@ -25,10 +25,7 @@ def best_row(
     """A row x with the largest Σ_C θ_C(x_C), and that sum; attributes in no clique get code 0.
 
     Each attribute is maximised out in the order of the plan, and its best value for every setting of its neighbours is
-    remembered; the row is read off backwards.
-
-    Raises:
-        SizeError: a table on the way would have more than `most_cells`. Nothing was allocated.
+    remembered; the row is read off backwards. A table of more than `most_cells` is a `SizeError`; it is not allocated.
     """
     checked = potentials_of(domain, potentials)
     buckets = plan(domain, checked, memory_in_bytes=2**62).buckets

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
 from priory.data.table import html_facts
-from priory.domain import Clique, Domain
 from priory.errors import OptionError, SizeError
 from priory.model.engine.elimination import Bucket, Scope, best_order
 from priory.model.engine.sizing import Sizer
 from priory.model.engine.split import Split, best_split
+from priory.queries.domain import Clique, Domain
 
 MEMORY_IN_BYTES = 8 * 2**30
 
@@ -25,23 +25,14 @@ _STEPS_A_FACTOR = 2
 
 @dataclass(frozen=True, slots=True)
 class Bag:
-    """A clique of the triangulated structure: one table, or three small ones where that is cheaper.
+    """A clique of the triangulated structure: one table, or three small ones where that is cheaper."""
 
-    Attributes:
-        members: its attributes, as numbers into the domain, in the order of the table's axes.
-        separator: those it shares with its parent, in the same order.
-        parent: the parent's index in the list of bags (after this one), or −1 for a root.
-        leaves: the maximal cliques multiplied into it, as indices into `Plan.maximal`.
-        children: the bags that send it a message.
-        split: how it is cut into three tables, or None where one table is cheaper.
-    """
-
-    members: tuple[int, ...]
-    separator: tuple[int, ...]
-    parent: int
-    leaves: tuple[int, ...]
-    children: tuple[int, ...]
-    split: Split | None
+    members: tuple[int, ...]  # its attributes, as numbers into the domain, in the order of the table's axes
+    separator: tuple[int, ...]  # those it shares with its parent, in the same order
+    parent: int  # the parent's index in the list of bags (after this one), or −1 for a root
+    leaves: tuple[int, ...]  # the maximal cliques multiplied into it, as indices into `Plan.maximal`
+    children: tuple[int, ...]  # the bags that send it a message
+    split: Split | None  # how it is cut into three tables, or None where one table is cheaper
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,11 +147,7 @@ class Plan:
         return html_facts("Plan", facts)
 
     def check(self, memory_in_bytes: int) -> "Plan":
-        """Return the plan, or refuse it before anything is allocated.
-
-        Raises:
-            SizeError: it needs more than `memory_in_bytes`; the message names the cliques to blame.
-        """
+        """The plan, or before anything is allocated a `SizeError` that names the cliques to blame."""
         if self.memory_in_bytes <= memory_in_bytes:
             return self
         blamed = self._blamed()

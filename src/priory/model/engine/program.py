@@ -50,54 +50,31 @@ class Instruction(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Tables:
-    """Where a bag's marginal lies after the way back.
+    """Where a bag's marginal lies after the way back."""
 
-    Attributes:
-        refs: tables whose product is the bag's marginal.
-        top: the marginal of the bag, less the attributes that a product of matrices sums.
-    """
-
-    refs: tuple[Ref, ...]
-    top: Ref
+    refs: tuple[Ref, ...]  # tables whose product is the bag's marginal
+    top: Ref  # the marginal of the bag, less the attributes that a product of matrices sums
 
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """Steps forward and back, and where things lie.
+    """Steps forward and back, and where things lie."""
 
-    Attributes:
-        plan: what it carries out.
-        layout: where the cliques lie at the start of the buffer.
-        size: the cells of the buffer.
-        scales: how many numbers are divided out on the way.
-        one: the cell that holds a one.
-        raw: the first and last cell of the raw messages.
-        messages: where each bag's raw message starts, in the order of the bags.
-        before: steps that add the potentials of nested cliques to those of their maximal clique.
-        forward: steps to the roots.
-        back: steps to the leaves.
-        after: steps that sum the marginals of maximal cliques to nested ones.
-        tables: each bag's marginal as a product of tables, after the way back.
-        beliefs: each bag's separator marginal after the way back.
-        is_leaf: for each clique of the layout, whether its own potentials enter a table (those of others are added).
-        most_leaves: the largest number of cliques multiplied into one bag.
-    """
-
-    plan: Plan
-    layout: Layout
-    size: int
-    scales: int
-    one: int
-    raw: tuple[int, int]
-    messages: Ints
-    before: tuple[Instruction, ...]
-    forward: tuple[Instruction, ...]
-    back: tuple[Instruction, ...]
-    after: tuple[Instruction, ...]
-    tables: tuple[Tables, ...]
-    beliefs: tuple[Ref | None, ...]
-    is_leaf: tuple[bool, ...]
-    most_leaves: int
+    plan: Plan  # what it carries out
+    layout: Layout  # where the cliques lie at the start of the buffer
+    size: int  # the cells of the buffer
+    scales: int  # how many numbers are divided out on the way
+    one: int  # the cell that holds a one
+    raw: tuple[int, int]  # the first and last cell of the raw messages
+    messages: Ints  # where each bag's raw message starts, in the order of the bags
+    before: tuple[Instruction, ...]  # steps that add the potentials of nested cliques to those of their maximal clique
+    forward: tuple[Instruction, ...]  # steps to the roots
+    back: tuple[Instruction, ...]  # steps to the leaves
+    after: tuple[Instruction, ...]  # steps that sum the marginals of maximal cliques to nested ones
+    tables: tuple[Tables, ...]  # each bag's marginal as a product of tables, after the way back
+    beliefs: tuple[Ref | None, ...]  # each bag's separator marginal after the way back
+    is_leaf: tuple[bool, ...]  # whether a clique's own potentials enter a table (those of others are added)
+    most_leaves: int  # the largest number of cliques multiplied into one bag
 
 
 def program(plan: Plan, layout: Layout, *, scaled: bool = False) -> Program:

@@ -20,12 +20,7 @@ _SHORTEST_TAPE = 12
 
 
 class Runner:
-    """Carries a program out, again and again, on one buffer.
-
-    Attributes:
-        buffer: all tables and messages.
-        scales: what each message was divided by.
-    """
+    """Carries a program out, again and again, on one buffer; `scales` are what its messages were divided by."""
 
     def __init__(self, program: Program) -> None:
         self.buffer = np.zeros(program.size)

@@ -9,12 +9,8 @@ class Sizer:
 
     Sets of attributes are whole numbers: bit i stands for the i-th attribute of the order, so the lowest bit of an
     attribute's neighbours is its parent in the elimination tree. A bucket counts towards the size unless a child's
-    neighbours are all of it: then it lies inside the child's.
-
-    Args:
-        order: the elimination order, as numbers into the domain.
-        neighbours: for each of them, its neighbours when it is eliminated.
-        shape: the sizes of all attributes of the domain.
+    neighbours are all of it: then it lies inside the child's. The order, and the neighbours of each attribute when its
+    turn comes, are numbers into the domain, whose sizes are `shape`.
     """
 
     def __init__(self, order: Sequence[int], neighbours: Sequence[Iterable[int]], shape: Sequence[int]) -> None:

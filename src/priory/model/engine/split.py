@@ -28,19 +28,12 @@ _BATCH, _SUMMED, _LEFT, _RIGHT = range(4)
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A cut of a bag's members, as numbers into the domain.
+    """A cut of a bag's members, as numbers into the domain."""
 
-    Attributes:
-        batch: B, in all three tables.
-        summed: K, in F and G only, summed by the product.
-        left: L, in F and H.
-        right: R, in G and H.
-    """
-
-    batch: tuple[int, ...]
-    summed: tuple[int, ...]
-    left: tuple[int, ...]
-    right: tuple[int, ...]
+    batch: tuple[int, ...]  # B, in all three tables
+    summed: tuple[int, ...]  # K, in F and G only, summed by the product
+    left: tuple[int, ...]  # L, in F and H
+    right: tuple[int, ...]  # R, in G and H
 
     @property
     def tables(self) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
@@ -55,13 +48,10 @@ class Split:
 def best_split(
     members: Sequence[int], sizes: Sequence[int], factors: Sequence[frozenset[int]], separator: frozenset[int]
 ) -> Split | None:
-    """The cheapest cut of a bag, or None where one table is cheaper.
+    """The cheapest cut of a bag with these members, or None where one table is cheaper.
 
-    Args:
-        members: the bag's attributes.
-        sizes: how many values each member takes.
-        factors: the attributes of each factor multiplied into the bag.
-        separator: the attributes that must survive.
+    `sizes` are how many values each member takes, `factors` the attributes of each factor multiplied into the bag,
+    `separator` those that must survive.
     """
     if not _SMALLEST <= math.prod(sizes) <= _LARGEST or any(len(factor) == len(members) for factor in factors):
         return None

@@ -15,8 +15,8 @@ from importlib.util import find_spec
 import numpy as np
 from numpy.typing import NDArray
 
-from priory.factor import Array
 from priory.model.engine.program import FUSED, MATMUL, MUL, SUM, Instruction, Ints
+from priory.queries.factor import Array
 
 Kernel = Callable[[NDArray[np.int64], Array, Array], None]
 
@@ -88,12 +88,7 @@ def _stride_at(cut: int, strides: Ints, other: Ints) -> int:
 
 
 class _Compiler:
-    """Compiles the kernel at most once a process, in a thread of its own.
-
-    Attributes:
-        state: "asleep", "compiling", "ready", or "missing" where it cannot be had.
-        kernel: the compiled function, once it is ready.
-    """
+    """Compiles the kernel once a process, in a thread of its own; `state` is "missing" where it cannot be had."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()

@@ -7,6 +7,8 @@ November 2026. The registry says that its lists of allowed values grow; compare 
 
 from dataclasses import dataclass
 
+from priory.release.registry import CURATOR_TYPES, PRODUCT_TYPES, SECTORS
+
 COMMIT = "057e5d81cf60150dd3307e0cf4504b957802fb3b"
 
 
@@ -29,16 +31,6 @@ class Field:
     is_date: bool = False
 
 
-CURATOR_TYPES = ("Government", "Industry", "Nonprofit")
-PRODUCT_TYPES = (
-    "Summary statistics",
-    "Machine learning model",
-    "Dataset",
-    "Synthetic data",
-    "Interactive API",
-    "SQL queries",
-)
-SECTORS = ("Technology", "Healthcare", "Education", "Government", "Energy", "Finance")
 STATUSES = (
     "Converted",
     "Draft",

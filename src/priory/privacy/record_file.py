@@ -28,11 +28,7 @@ _LONGEST_LINE = 64
 
 
 class RecordFile:
-    """The writer's side.
-
-    Attributes:
-        path: the file.
-    """
+    """The writer's side of the file `path`."""
 
     def __init__(self, path: Path, handle: int) -> None:
         self.path = path
@@ -194,11 +190,7 @@ def _is_there(path: Path) -> bool:
 
 
 def _try_folder(folder: Path) -> None:
-    """Write a small file, give it another name and remove it, as a release is written.
-
-    Raises:
-        OSError: one of these cannot be done.
-    """
+    """Write a small file, give it another name and remove it, as a release is written."""
     names = [folder / f".{secrets.token_hex(8)}" for _ in range(2)]
     try:
         handle = os.open(names[0], os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

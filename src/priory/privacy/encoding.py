@@ -1,21 +1,22 @@
-"""Encoding: measurements, statements and how a model was estimated, as JSON and arrays, and back."""
+"""Encoding: queries, measurements and statements as JSON and arrays, as files hold them, and back."""
 
+import io
 import math
-from collections.abc import Collection, Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from priory.domain import Domain
-from priory.model.diagnostics import Diagnostics, PathPoint, ScheduledLevel
 from priory.privacy.budget import Budget, positive
 from priory.privacy.measurement import Measurement
 from priory.privacy.noise import Gaussian, Laplace, Noise, RoundedGaussian
-from priory.privacy.statement import KEPT, UNKNOWN_RANDOMNESS, Statement
+from priory.privacy.statement import DECLARED, KEPT, UNKNOWN_RANDOMNESS, Statement
+from priory.queries.domain import Domain
 from priory.queries.parts import Identity, Matrix, Mean, Moments, Part, Point, Prefix, Range, Recode, Set, Total
 from priory.queries.query import Query
-from priory.release.archive import array_bytes, array_of
 
 Json = dict[str, Any]
 
@@ -31,6 +32,11 @@ _PARTS: dict[str, tuple[type[Part], tuple[str, ...]]] = {
     "moments": (Moments, ("values", "k")),
 }
 _NAMES = {kind: name for name, (kind, _) in _PARTS.items()}
+_HEADER = re.compile(
+    rb"\x93NUMPY\x01\x00..{'descr': '(?P<dtype><[if]8)', 'fortran_order': False, "
+    rb"'shape': \((?P<shape>[0-9, ]*)\), } *\n",
+    re.DOTALL,
+)
 _NOISES: dict[str, type[Noise]] = {noise.kind: noise for noise in (Laplace, Gaussian)}
 
 
@@ -121,109 +127,67 @@ def plain(values: Any) -> Any:  # noqa: ANN401 - an array of either kind
 
 def encode_statement(statement: Statement) -> Json:
     """Every field, fractions as text."""
+    texts = ("unit", "dataset", "ledger", "version", "randomness", "randomness_version")
     return {
         "is_private": statement.is_private,
         "words": list(statement.lines),
         "mechanism": statement.mechanism,
         "budget": statement.budget.encoded(),
         "spent": str(statement.spent),
-        "unit": statement.unit,
-        "dataset": statement.dataset,
-        "ledger": statement.ledger,
-        "version": statement.version,
-        "randomness": statement.randomness,
-        "randomness_version": statement.randomness_version,
+        **{name: getattr(statement, name) for name in texts},
+        "is_declared": statement.is_declared,
         "discovered": None if statement.discovered is None else statement.discovered.encoded(),
     }
 
 
 def decode_statement(described: Json) -> Statement:
     """The statement again."""
+    if described["ledger"] not in KEPT:
+        raise ValueError("another word was expected")
     return Statement(
-        mechanism=_text(described["mechanism"]),
         budget=Budget.decoded(described["budget"], _amount),
         spent=_amount(described["spent"]),
-        unit=_text(described["unit"]),
-        dataset=_text(described["dataset"]),
-        ledger=_one_of(described["ledger"], KEPT),
         is_private=described["is_private"] is True,
-        version=_text(described["version"]),
-        randomness=_text(described.get("randomness", UNKNOWN_RANDOMNESS)),
-        randomness_version=_text(described.get("randomness_version", "")),
-        discovered=None if not described.get("discovered") else Budget.decoded(described["discovered"], _amount),
+        # Older files say it in the name of the mechanism alone.
+        is_declared=described.get("is_declared", DECLARED in described["mechanism"]) is True,
+        discovered=Budget.decoded(described["discovered"], _amount) if described.get("discovered") else None,
+        randomness=checked_text(described.get("randomness", UNKNOWN_RANDOMNESS)),
+        randomness_version=checked_text(described.get("randomness_version", "")),
+        **{name: checked_text(described[name]) for name in ("mechanism", "unit", "dataset", "ledger", "version")},
     )
 
 
-def encode_steps(diagnostics: Diagnostics | None) -> Json | None:
-    """What of the diagnostics is needed to repeat an estimate and to say how it was made."""
-    if diagnostics is None:
-        return None
-    return {
-        "solver": diagnostics.solver,
-        "stop": diagnostics.stop,
-        "reason": diagnostics.reason,
-        "has_converged": diagnostics.has_converged,
-        "estimated_error": diagnostics.estimated_error if math.isfinite(diagnostics.estimated_error) else None,
-        "oracle_calls": diagnostics.oracle_calls,
-        "total_stddev": diagnostics.total_stddev,
-        "notes": list(diagnostics.notes),
-        "schedule": [
-            [list(step.members), list(step.temperatures), step.is_implied, step.share] for step in diagnostics.schedule
-        ],
-        "freedom": diagnostics.degrees_of_freedom if math.isfinite(diagnostics.degrees_of_freedom) else None,
-        "path": [_encode_point(point) for point in diagnostics.path],
-    }
+def array_bytes(array: NDArray[Any]) -> bytes:
+    """The array in NumPy's own format, without pickle."""
+    buffer = io.BytesIO()
+    np.lib.format.write_array(buffer, np.asarray(array, order="C"), version=(1, 0), allow_pickle=False)
+    return buffer.getvalue()
 
 
-def decode_steps(described: Json | None) -> Diagnostics | None:
-    """The diagnostics again."""
-    if described is None:
-        return None
-    error, freedom = described["estimated_error"], described.get("freedom")
-    return Diagnostics(
-        solver=_text(described["solver"]),
-        stop=_text(described["stop"]),
-        reason=_text(described["reason"]),
-        has_converged=described["has_converged"] is True,
-        path=tuple(_decode_point(point) for point in described.get("path", ())),
-        estimated_error=math.nan if error is None else float(error),
-        oracle_calls=int(described["oracle_calls"]),
-        total_stddev=float(described["total_stddev"]),
-        notes=tuple(map(_text, described["notes"])),
-        schedule=tuple(
-            ScheduledLevel(tuple(map(int, members)), tuple(map(float, steps)), implied is True, float(share))
-            for members, steps, implied, share in described["schedule"]
-        ),
-        degrees_of_freedom=math.nan if freedom is None else float(freedom),
-    )
+def array_of(data: bytes) -> NDArray[Any]:
+    """The array in `data`; numbers only.
 
-
-def _encode_point(point: PathPoint) -> list[float | None]:
-    numbers = (point.loss, point.discrepancy, point.error, point.temperature)
-    known = [number if math.isfinite(number) else None for number in numbers]
-    return [point.level, point.step, point.calls, *known, int(point.is_chosen)]
-
-
-def _decode_point(described: Sequence[float | None]) -> PathPoint:
-    numbers = [math.nan if number is None else float(number) for number in described]
-    level, step, calls, loss, discrepancy, error, temperature, chosen = numbers
-    return PathPoint(int(level), int(step), int(calls), loss, discrepancy, error, temperature, chosen == 1)
+    Raises:
+        ValueError: it holds anything else.
+    """
+    # NumPy's own reader takes the header for Python, and allocates whatever it claims.
+    header = _HEADER.match(data)
+    if header is None or header.end() != 10 + int.from_bytes(data[8:10], "little"):
+        raise ValueError("an array of 64-bit numbers was expected")
+    shape = tuple(int(size) for size in header["shape"].split(b",") if size.strip())
+    if 8 * math.prod(shape) != len(data) - header.end():
+        raise ValueError("the array is longer or shorter than it says")
+    return np.frombuffer(data, header["dtype"].decode(), offset=header.end()).reshape(shape).copy()
 
 
 def _amount(value: str) -> Fraction:
     """A fraction that a file may hold: 0, or one that a budget could be."""
-    return Fraction(0) if value == "0" else positive("amount", _text(value))
+    return Fraction(0) if value == "0" else positive("amount", checked_text(value))
 
 
-def _text(value: str) -> str:
+def checked_text(value: str) -> str:
     """A text that can be printed and written again."""
     if not isinstance(value, str):
         raise TypeError("a text was expected")
     value.encode()
-    return value
-
-
-def _one_of(value: str, known: Collection[str]) -> str:
-    if value not in known:
-        raise ValueError("another word was expected")
     return value

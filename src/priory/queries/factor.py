@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from priory.domain import Domain
 from priory.errors import DomainError
+from priory.queries.domain import Domain
 
 Array = NDArray[np.float64]
 

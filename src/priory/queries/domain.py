@@ -1,13 +1,15 @@
 """Domain: attribute names and how many values each can take."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from priory.errors import DomainError
+from priory.errors import DomainError, SizeError
 
 Clique = tuple[str, ...]
+# 1 GiB of counts. A marginal larger than this is mostly noise at any budget worth having.
+MOST_CELLS = 2**27
 
 
 @dataclass(frozen=True)
@@ -91,3 +93,18 @@ class Domain:
         if len(set(names)) < len(names):
             raise DomainError(f"attributes are named twice in {list(names)}")
         return names
+
+
+def checked_cliques(domain: Domain, cliques: Sequence[Clique]) -> list[Domain]:
+    """The domain of each clique, if all can be counted."""
+    domains = [domain.project(domain.checked(clique)) for clique in cliques]
+    for clique in domains:
+        if clique.size > MOST_CELLS:
+            raise SizeError(
+                f"the marginal of {list(clique)} has {clique.size:,} cells; at most {MOST_CELLS:,} can be counted: "
+                "leave out an attribute, or give it fewer levels or bins",
+                cells=clique.size,
+                limit=MOST_CELLS,
+                cliques=[clique.attributes],
+            )
+    return domains
