@@ -38,12 +38,19 @@ FIRST, SECOND = Fraction(2, 5), Fraction(3, 5)
 
 @dataclass(frozen=True)
 class Discovery:
-    """What was learnt of a table, and what that cost."""
+    """What was learnt of a table, and what that cost.
 
-    opened: OpenSchema  # what was known before
-    found: dict[str, Found]  # what was learnt of each open column
-    cost: Budget  # what was spent, as a promise of its own
-    is_private: bool = True  # False if the randomness was a test's
+    Attributes:
+        opened: what was known before.
+        found: what was learnt of each open column.
+        cost: what was spent, as a promise of its own.
+        is_private: False if the randomness was a test's.
+    """
+
+    opened: OpenSchema
+    found: dict[str, Found]
+    cost: Budget
+    is_private: bool = True
 
     @property
     def schema(self) -> Schema:
