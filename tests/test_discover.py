@@ -1,5 +1,6 @@
 """Discovery: what is learnt from private rows, what it costs, and that no single person shows."""
 
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,9 @@ from priory.data.schema.open import OpenSchema
 from priory.errors import BudgetError, LedgerError, OptionError, SchemaError
 from priory.privacy.book import Terms
 from priory.privacy.budget import Budget, Currency, rounded_up
-from priory.privacy.ledger import Ledger
+from priory.privacy.ledger import Ledger, describe
 from priory.privacy.randomness import Replay
+from priory.privacy.statement import cost_of, described_cost, sum_of
 
 ROWS = 4_000
 
@@ -209,9 +211,43 @@ def test_whether_a_file_has_a_header_is_never_guessed(tmp_path: Path) -> None:
     assert "Anna" not in str(caught.value)
 
 
-def test_both_costs_are_added_in_one_currency() -> None:
-    from priory.privacy.statement import cost_of, described_cost, sum_of
+def test_values_of_few_persons_are_nowhere(tmp_path: Path) -> None:
+    table = people()
+    for name in ("town", "since", "note"):
+        table[name][7] = "canary-4711"
+    table["income"][8] = "8765432109"
+    book = Ledger.create(
+        tmp_path / "a.ledger", Terms("people", "", Budget.of(epsilon=9, delta="1e-9", additive="1e-10"))
+    )
+    learnt = discover(table, epsilon=8, delta="1e-9", ledger=book)
+    learnt.save(tmp_path / "a.yaml")
+    shown = [learnt.dump(), repr(learnt), repr(book), repr(describe(book)), (tmp_path / "a.yaml").read_text()]
+    shown.append((tmp_path / "a.ledger").read_bytes().decode("latin-1"))
+    for secret in ("canary", "4711", "8765432", "note 17"):
+        assert not any(secret in text for text in shown)
 
+
+def test_a_cost_that_was_edited_is_refused_before_anything_is_paid() -> None:
+    schema = replace(Schema.coded({"age": 3}), discovered=(("currency", "gaussian"), ("amount", "much")))
+    with pytest.raises(SchemaError, match="discovered") as caught:
+        pr.fit({"age": [0]}, schema, epsilon=1, mechanism="independent")
+    assert not caught.value.spent
+
+
+def test_costs_about_other_neighbours_are_not_added() -> None:
+    cost = Budget.approximate(1, "1e-9", Currency.GAUSSIAN, max_rows=3)
+    schema = replace(Schema.coded({"age": 3}), discovered=described_cost(cost))
+    release, again = (
+        pr.fit({"age": [0, 1]}, schema, epsilon=1, delta="1e-9", mechanism="independent") for _ in range(2)
+    )
+    [line] = [line for line in release.statement.lines if line.startswith("schema:")]
+    assert "does not add up" in line
+    assert "at most 3 rows" in line
+    both = pr.combine([release, again])
+    assert both.statement.discovered == release.statement.discovered
+
+
+def test_both_costs_are_added_in_one_currency() -> None:
     one = Budget.approximate(1, "1e-9", Currency.GAUSSIAN)
     other = Budget.approximate("1/2", "1e-9", Currency.GAUSSIAN, additive="1e-10")
     both = sum_of(one, other)

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from priory.app.discover import Discovery
 from priory.app.discover import discover as learn
 from priory.cli.output import AsJson, say, write_data, write_json
 from priory.cli.privacy import Unit, check_output
@@ -84,13 +85,27 @@ def discover(
     except PrioryError as error:
         error.spent = error.spent or NOTHING_SPENT
         raise
-    _write(learnt.dump(), output, as_json=as_json, columns=[column.name for column in learnt.opened.columns])
+    _write_paid(learnt, output, as_json=as_json)
     if not as_json:
         left_out = [name for name, each in learnt.found.items() if each.column.kind in ("id", "text")]
         say(f"Spent {learnt.cost}.")
         say(f"Left out: {', '.join(left_out)}." if left_out else "Every column is modelled.")
         if output is not None:
             say(f"Wrote {output}. Read it through; what you know to be public may be added.")
+
+
+def _write_paid(learnt: Discovery, output: Path | None, *, as_json: bool) -> None:
+    """Write what was learnt; where the file cannot be written any more, to stdout: it is paid for."""
+    try:
+        if output is not None:
+            learnt.save(output)
+    except (OSError, PrioryError):
+        say(f"{output} cannot be written; this is what was learnt:")
+        output = None
+    if as_json:
+        write_json({"output": output and str(output), "cost": str(learnt.cost), "schema": learnt.dump()})
+    elif output is None:
+        write_data(learnt.dump())
 
 
 def ask(

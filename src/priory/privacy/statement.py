@@ -109,8 +109,12 @@ class Statement:
         """What learning the schema cost, and what both promise together."""
         if self.discovered is None:
             return ()
-        together = sum_of(self.budget, self.discovered)
-        return (f"schema: learnt from the same table, paid apart: {self.discovered}; with this release: {together}",)
+        learnt, mine = self.discovered, self.budget
+        together = f"with this release: {sum_of(mine, learnt)}"
+        if (learnt.relation, learnt.max_rows) != (mine.relation, mine.max_rows):
+            who = f"{learnt.relation} neighbours with at most {learnt.max_rows} rows of a person"
+            together = f"about {who}, so that it does not add up with this release"
+        return (f"schema: learnt from the same table, paid apart: {learnt}; {together}",)
 
     @property
     def _tail(self) -> tuple[str, ...]:

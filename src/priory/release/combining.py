@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import reduce
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from priory.errors import OptionError, ReleaseError
 from priory.model.bases import Base
 from priory.privacy.budget import Budget, Currency
 from priory.privacy.prices import converted
-from priory.privacy.statement import Statement
+from priory.privacy.statement import Statement, sum_of
 from priory.release.estimated import estimated, starts_from_public_data, uniform
 from priory.release.release import Release
 
@@ -74,6 +75,7 @@ def _base(releases: Sequence[Release]) -> Base:
 def _statement(statements: Sequence[Statement]) -> Statement:
     """The promises add up; a book on disk keeps them only where it keeps all of them."""
     first = statements[0]
+    learnt = list(dict.fromkeys(each.discovered for each in statements if each.discovered is not None))
     return Statement(
         mechanism=" and ".join(dict.fromkeys(statement.mechanism for statement in statements)) + ", combined",
         budget=_together(statements),
@@ -85,6 +87,8 @@ def _statement(statements: Sequence[Statement]) -> Statement:
         version=first.version,
         randomness=" and ".join(dict.fromkeys(_drawn_by(statement) for statement in statements)),
         is_declared=any(statement.is_declared for statement in statements),
+        # Releases with one schema share what it cost to learn it.
+        discovered=reduce(sum_of, learnt) if learnt else None,
     )
 
 
