@@ -80,9 +80,8 @@ def integers(form: str, low: int, high: int) -> Make:
     return lambda rng, n: [form.format(value) for value in rng.integers(low, high, n)]
 
 
-def swapped(make: Make, pairs: str = ",.") -> Make:
-    one, other = pairs
-    return lambda rng, n: [cell.translate({ord(one): other, ord(other): one}) for cell in make(rng, n)]
+def swapped(make: Make) -> Make:
+    return lambda rng, n: [cell.translate(str.maketrans(",.", ".,")) for cell in make(rng, n)]
 
 
 def with_some(make: Make, *tokens: str, every: int = 7) -> Make:

@@ -222,7 +222,7 @@ def spelled(column: Number, number: float) -> list[str]:
 def moment_cells(column: Moment, point: int) -> list[object]:
     """A moment as it is, and as texts that spell it, or almost."""
     typed = np.datetime64(point - 1, "us") if column.clock else np.datetime64(point, "D")
-    moment = typed.item()
+    moment: object = typed.item()
     if not isinstance(moment, dt.date):
         return [typed]
     texts = [MomentFormat(spelling, column.clock).text_of(moment) for spelling in (column.format, None, *FORMATS)]

@@ -25,7 +25,9 @@ def complete_mechanism(incomplete: str) -> list[tuple[str, str]]:
 
 
 def fit(
-    data: Annotated[Path, typer.Argument(help="The private table: CSV (.gz) or Parquet.")],
+    data: Annotated[
+        Path, typer.Argument(help="The private table, of any kind that can be opened; - is CSV from stdin.")
+    ],
     schema: Annotated[Path, typer.Option(help="The schema of the table.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The release file to write.")],
     *,

@@ -11,6 +11,7 @@ from priory.data.dialect import Dialect
 from priory.data.drafting import Draft, draft_schema
 from priory.data.public import misfits, refuse
 from priory.data.schema import Schema
+from priory.data.sources.containers import STDIN
 from priory.errors import DataError, OptionError
 
 app = typer.Typer(help="Make a schema from public data, or check one.", no_args_is_help=True)
@@ -49,7 +50,9 @@ def init(
     reading = Dialect.of(header=not no_header, **{word: value for word, value in given.items() if value is not None})
     if output is not None and output.exists():
         raise OptionError("--output", f"{output} exists; remove it or choose another name")
-    drafted = draft_schema(public, name=name or public.name.split(".")[0] or "stdin", reading=reading)
+    drafted = draft_schema(
+        public, name=name or ("stdin" if str(public) == STDIN else public.name.split(".")[0]), reading=reading
+    )
     if output is not None:
         drafted.save(output)
     if as_json:

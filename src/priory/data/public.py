@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from priory.data.codec import encode
 from priory.data.kinds import ModelledColumn
+from priory.data.kinds.numbers import short_text
 from priory.data.reading import read_cells
 from priory.data.schema import Schema
 from priory.data.sources import frames
@@ -154,4 +155,6 @@ def refuse(found: Iterable[Misfit]) -> None:
 
 
 def _shown(value: object) -> str:
+    if isinstance(value, float) and np.isfinite(value):
+        return short_text(value)
     return "null" if value is None else repr(value)

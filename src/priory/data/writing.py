@@ -44,7 +44,7 @@ def text_file(draft: Path, path: str | Path, reading: Dialect) -> Iterator[IO[st
         DataError: a text cannot be written in that encoding.
     """
     with draft.open("wb") as raw, _packed(raw, path) as stream:
-        file = io.TextIOWrapper(cast(IO[bytes], stream), encoding=reading.encoding, newline="")
+        file = io.TextIOWrapper(stream, encoding=reading.encoding, newline="")
         try:
             yield file
             file.flush()

@@ -12,6 +12,7 @@ from priory.data.drafting.columns import ColumnDraft, draft_column
 from priory.data.drafting.sniffing import has_record_for_header, sniffed
 from priory.data.kinds import ModelledColumn
 from priory.data.schema import Schema, file
+from priory.data.sources.containers import STDIN, plain_file
 from priory.data.survey import Seen, survey_file, survey_frame
 from priory.data.visible import visible
 from priory.data.writing import written_whole
@@ -59,6 +60,10 @@ def draft_schema(data: object, *, name: str, reading: Dialect = USUAL) -> Draft:
     Raises:
         DataError: the table cannot be read, has no rows, or has no column that can be modelled.
     """
+    if isinstance(data, str | Path) and str(data) == STDIN:
+        # It can be read only once.
+        with plain_file(STDIN) as copy:
+            return draft_schema(copy.path, name=name, reading=reading)
     notes: tuple[str, ...] = ()
     if isinstance(data, str | Path):
         reading = sniffed(data, reading=reading)

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO, cast
 
 from priory.errors import DataError
 
@@ -139,8 +140,8 @@ def _check_readable(file: PlainFile) -> None:
         raise DataError(f"{file.shown} cannot be opened: {error.strerror}") from None
 
 
-def _opened(file: PlainFile) -> io.BufferedIOBase:
-    return gzip.open(file.path) if file.is_any((".gz",)) else file.path.open("rb")  # type: ignore[return-value]  # it is
+def _opened(file: PlainFile) -> IO[bytes]:
+    return cast(IO[bytes], gzip.open(file.path) if file.is_any((".gz",)) else file.path.open("rb"))
 
 
 def _member(file: PlainFile) -> zipfile.ZipInfo:

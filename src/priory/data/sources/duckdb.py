@@ -134,10 +134,10 @@ def _make_codes(
     wanted = [column.name for column in schema.modelled] + ([rule.column] if rule else [])
     if isinstance(data, str | Path):
         reading, names = schema.reading, [column.name for column in schema.columns]
-        with plain_file(data, reading.encoding) as file:
-            found = open_file(connection, file, wanted, reading, names)
+        with plain_file(data, reading.encoding) as plain:
+            found = open_file(connection, plain, wanted, reading, names)
             query = _query(found, schema, rule, wanted)
-            with container_errors(file.shown):
+            with container_errors(plain.shown):
                 _keep_codes(connection, query, found, schema, rule)
         return
     # A relation lives in its owner's database, where we leave nothing: its codes come over in a file of our own.

@@ -36,8 +36,16 @@ def cells_of(frame: Frame, names: Iterable[str]) -> dict[str, Cells]:
 
 
 def names_of(frame: Frame) -> list[str]:
-    """The columns' names that are texts, in order."""
-    return [name for name in _opened(frame)[0] if isinstance(name, str)]
+    """The columns' names in order.
+
+    Raises:
+        DataError: some are no texts.
+    """
+    names = _opened(frame)[0]
+    odd = [name for name in names if not isinstance(name, str)]
+    if odd:
+        raise DataError(f"the names of columns are texts; got {odd[0]!r}: rename it, as in frame.columns.astype(str)")
+    return names
 
 
 def position(have: Sequence[object], name: str) -> int:
