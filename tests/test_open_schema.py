@@ -91,6 +91,21 @@ def test_whether_there_is_a_header_has_to_be_said(tmp_path: Path) -> None:
     assert SECRET not in named.stdout + named.stderr
 
 
+def test_a_refused_discovery_says_that_nothing_was_spent(tmp_path: Path) -> None:
+    path = tmp_path / "people.csv"
+    path.write_text("name,age\nAnna,17\n")
+    known = ["schema", "discover", path, "--has-header"]
+    for wrong in (
+        ["--epsilon", "much"],
+        ["--epsilon", 1, "--output", path],
+        ["--epsilon", 1, "--max-rows", 2],
+        ["--delta", 1],
+    ):
+        refused = priory(*known, *wrong)
+        assert refused.returncode == 2
+        assert "Nothing was spent" in refused.stderr
+
+
 def test_answers_in_the_terminal_make_a_schema(tmp_path: Path) -> None:
     path = tmp_path / "people.csv"
     path.write_text("who,age,town,height,member\n1,17,Ulm,1.7,yes\n")

@@ -8,6 +8,7 @@ import typer
 
 from priory.app.discover import Discovery
 from priory.app.discover import discover as learn
+from priory.cli.fit import spending
 from priory.cli.output import AsJson, say, write_data, write_json
 from priory.cli.privacy import Unit, check_output
 from priory.data.dialect import Dialect
@@ -16,7 +17,7 @@ from priory.data.schema import Schema
 from priory.data.schema import file as schema_file
 from priory.data.schema.codebook import read_codebook
 from priory.data.schema.open import EXAMPLES, NEEDS, OpenColumn, OpenSchema, read_names
-from priory.errors import NOTHING_SPENT, OptionError, PrioryError, SchemaError
+from priory.errors import OptionError, PrioryError, SchemaError
 from priory.privacy.ledger import Ledger
 
 HasHeader = Annotated[bool, typer.Option("--has-header", help="The first line of the file names the columns.")]
@@ -65,7 +66,7 @@ def discover(
     as_json: AsJson = False,
 ) -> None:
     """Learn a schema from private rows, with noise, and pay for it."""
-    try:
+    with spending(None):
         if output is not None:
             check_output(output)
         if name is None and ledger is not None:
@@ -82,9 +83,6 @@ def discover(
             unit=unit,
             max_rows=max_rows,
         )
-    except PrioryError as error:
-        error.spent = error.spent or NOTHING_SPENT
-        raise
     _write_paid(learnt, output, as_json=as_json)
     if not as_json:
         left_out = [name for name, each in learnt.found.items() if each.column.kind in ("id", "text")]
