@@ -158,6 +158,26 @@ def test_declared_columns_are_not_looked_at() -> None:
     assert len(randomness.asked_values) == 1
 
 
+def test_kinds_can_be_given_by_name() -> None:
+    table = {"code": [str(1 + i % 3) for i in range(900)], "note": ["x"] * 900}
+    learnt = discover(table, epsilon=5, delta="1e-9", kinds={"code": "category", "note": "text"})
+    code = learnt.schema.column("code")
+    assert isinstance(code, Category)
+    assert code.levels == (1, 2, 3)
+    assert learnt.schema.column("note").kind == "text"
+    for wrong in ({"cod": "category"}, {"code": "categry"}):
+        with pytest.raises(SchemaError, match="did you mean"):
+            discover(table, epsilon=5, delta="1e-9", kinds=wrong)
+
+
+def test_the_names_of_a_parquet_file_need_no_word_about_a_header(tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(pa.table({"code": [1, 2] * 500, "day": ["2020-01-01"] * 1000}), tmp_path / "a.parquet")
+    learnt = discover(tmp_path / "a.parquet", epsilon=5, delta="1e-9")
+    assert {column.name: column.kind for column in learnt.schema.columns} == {"code": "integer", "day": "date"}
+
+
 def test_a_book_made_without_a_schema_pays_and_is_bound_by_the_first_fit(tmp_path: Path) -> None:
     total = Budget.of(epsilon=4, delta="1e-9", additive="1e-10")
     book = Ledger.create(tmp_path / "a.ledger", Terms("people", "", total))

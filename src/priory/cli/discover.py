@@ -17,6 +17,7 @@ from priory.data.schema import Schema
 from priory.data.schema import file as schema_file
 from priory.data.schema.codebook import read_codebook
 from priory.data.schema.open import EXAMPLES, NEEDS, OpenColumn, OpenSchema, read_names
+from priory.data.sources.containers import ARROW_SUFFIXES, PARQUET_SUFFIXES, suffix_of
 from priory.errors import OptionError, PrioryError, SchemaError
 from priory.privacy.ledger import Ledger
 
@@ -36,14 +37,15 @@ def names_alone(
 
 
 def _named(table: Path, *, has_header: bool, columns: str | None, name: str | None) -> OpenSchema:
-    if has_header == (columns is not None):
+    has_names = suffix_of(table) in (*PARQUET_SUFFIXES, *ARROW_SUFFIXES)
+    if not has_names and has_header == (columns is not None):
         raise OptionError(
             "--has-header",
             "say either that the first line names the columns (--has-header), or what the columns are called "
             "(--columns a,b): it is never guessed, for somebody's record would be published",
         )
     names = read_names(table) if columns is None else [each.strip() for each in columns.split(",")]
-    reading = Dialect.of(header=has_header)
+    reading = Dialect.of(header=has_header or has_names)
     return OpenSchema.of(name or table.name.split(".")[0], names, reading=reading)
 
 
@@ -57,6 +59,9 @@ def discover(
     ] = None,
     has_header: HasHeader = False,
     columns: Columns = None,
+    kind: Annotated[
+        list[str] | None, typer.Option(help="The kind of a column, as in age=integer; again for others.")
+    ] = None,
     name: Annotated[str | None, typer.Option(help="The data set's name; default: the ledger's, or the file's.")] = None,
     ledger: Annotated[Path | None, typer.Option(help="The book that pays; without one, nothing is remembered.")] = None,
     relation: Annotated[str | None, typer.Option(help="add-remove or replace-one; default: the ledger's.")] = None,
@@ -77,6 +82,7 @@ def discover(
             opened,
             epsilon=epsilon,
             delta=delta,
+            kinds=_kinds(kind or []),
             name=name,
             ledger=ledger,
             relation=relation,
@@ -90,6 +96,14 @@ def discover(
         say(f"Left out: {', '.join(left_out)}." if left_out else "Every column is modelled.")
         if output is not None:
             say(f"Wrote {output}. Read it through; what you know to be public may be added.")
+
+
+def _kinds(given: list[str]) -> dict[str, str]:
+    """The kinds of columns that were declared as column=kind."""
+    pairs = [each.rpartition("=") for each in given]
+    if not all(name and kind for name, _, kind in pairs):
+        raise OptionError("--kind", "give a column and its kind, as in age=integer")
+    return {name: kind for name, _, kind in pairs}
 
 
 def _write_paid(learnt: Discovery, output: Path | None, *, as_json: bool) -> None:

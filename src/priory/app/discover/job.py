@@ -1,6 +1,6 @@
 """Job: the whole of a discovery, from the names of the columns to a schema with comments, paid for."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -97,6 +97,7 @@ def discover(
     epsilon: Number,
     delta: Number | None = None,
     columns: Sequence[str] | None = None,
+    kinds: Mapping[str, str] | None = None,
     has_header: bool | None = None,
     name: str | None = None,
     ledger: Ledger | str | Path | None = None,
@@ -117,6 +118,7 @@ def discover(
         epsilon: what may be spent, with `delta`.
         delta: see `epsilon`.
         columns: instead of a schema, the names; where a CSV file has no header, those of its columns in order.
+        kinds: the kinds of some columns, by the words of the schema file.
         has_header: for a CSV file without a schema, whether its first line names the columns: it is never guessed.
         name: what the data set is called; by default as the ledger, the schema or the file is.
         ledger: the book that pays, or the path of its file; one that was made without a schema will do.
@@ -136,7 +138,7 @@ def discover(
         known = schema if schema is not None else _names(data, columns, has_header=has_header)
         usual = Path(data).name.split(".")[0] if isinstance(data, str | Path) else "table"
         opened = _opened(known, name=usual, book=book, unit=unit)
-        opened = opened if name is None else replace(opened, name=name)
+        opened = (opened if name is None else replace(opened, name=name)).with_kinds(kinds or {})
         budget = _budget(book, noise, epsilon, delta, relation=relation, max_rows=max_rows)
         if opened.person is None and budget.max_rows > 1:
             raise OptionError("max_rows", "it bounds the rows of a person: name the person column with unit, too")

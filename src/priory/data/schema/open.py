@@ -118,6 +118,26 @@ class OpenSchema:
             raise SchemaError("the person column must be of kind id", column=person)
         return replace(self, columns=tuple(columns), person=person)
 
+    def with_kinds(self, kinds: Mapping[str, str]) -> "OpenSchema":
+        """The same with the kinds of some open columns declared.
+
+        Raises:
+            SchemaError: there is no such kind, or no such column that is open.
+        """
+        opened = [column.name for column in self.open]
+        for name, kind in kinds.items():
+            if name not in opened:
+                raise SchemaError(f"no such column is open; {suggestion(name, opened)}", column=name)
+            if kind not in file.WORDS:
+                raise SchemaError(f"there is no kind {kind!r}; {suggestion(kind, file.WORDS)}", column=name)
+        columns = (
+            replace(column, kind=kinds[column.name])
+            if isinstance(column, OpenColumn) and column.name in kinds
+            else column
+            for column in self.columns
+        )
+        return replace(self, columns=tuple(columns))
+
     @property
     def open(self) -> tuple[OpenColumn, ...]:
         """The columns of which something is still to be learnt."""
