@@ -18,6 +18,7 @@ from priory.data.schema.open import OpenSchema
 from priory.errors import BudgetError, LedgerError, OptionError, SchemaError
 from priory.privacy.book import Terms
 from priory.privacy.budget import Budget, Currency, rounded_up
+from priory.privacy.curator import Curator
 from priory.privacy.ledger import Ledger, describe
 from priory.privacy.randomness import Replay
 from priory.privacy.statement import cost_of, described_cost, sum_of
@@ -229,6 +230,34 @@ def test_whether_a_file_has_a_header_is_never_guessed(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="never guessed") as caught:
         discover(path, epsilon=1, delta="1e-9")
     assert "Anna" not in str(caught.value)
+
+
+def test_a_run_that_ends_early_leaves_what_it_learnt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    output, partial = tmp_path / "a.yaml", tmp_path / "a.yaml.partial"
+    right, calls = Curator.values, []
+
+    def interrupted(self: Curator, *arguments: Any) -> Any:
+        calls.append(arguments[0])
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return right(self, *arguments)
+
+    monkeypatch.setattr(Curator, "values", interrupted)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        discover(people(), epsilon=9, delta="1e-9", output=output)
+    assert str(partial) in caught.value.spent.text  # type: ignore[attr-defined]
+    assert not output.exists()
+    kept = Schema.load(partial)
+    assert isinstance(kept.column("town"), Category)
+    assert isinstance(kept.column("age"), Number)
+    assert "ended early" in partial.read_text()
+    monkeypatch.undo()
+    with pytest.raises(OptionError, match="ended early"):
+        discover(people(), epsilon=9, delta="1e-9", output=output)
+    partial.unlink()
+    learnt = discover(people(), epsilon=9, delta="1e-9", output=output)
+    assert output.read_text() == learnt.dump()
+    assert not partial.exists()
 
 
 def test_values_of_few_persons_are_nowhere(tmp_path: Path) -> None:

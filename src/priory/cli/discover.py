@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from priory.app.discover import Discovery
 from priory.app.discover import discover as learn
 from priory.cli.fit import spending
 from priory.cli.output import AsJson, say, write_data, write_json
@@ -18,7 +17,7 @@ from priory.data.schema import file as schema_file
 from priory.data.schema.codebook import read_codebook
 from priory.data.schema.open import EXAMPLES, NEEDS, OpenColumn, OpenSchema, read_names
 from priory.data.sources.containers import ARROW_SUFFIXES, PARQUET_SUFFIXES, suffix_of
-from priory.errors import OptionError, PrioryError, SchemaError
+from priory.errors import OptionError, SchemaError
 from priory.privacy.ledger import Ledger
 
 HasHeader = Annotated[bool, typer.Option("--has-header", help="The first line of the file names the columns.")]
@@ -71,7 +70,7 @@ def discover(
     as_json: AsJson = False,
 ) -> None:
     """Learn a schema from private rows, with noise, and pay for it."""
-    with spending(None):
+    with spending(output):
         if output is not None:
             check_output(output)
         if name is None and ledger is not None:
@@ -88,9 +87,13 @@ def discover(
             relation=relation,
             unit=unit,
             max_rows=max_rows,
+            output=output,
         )
-    _write_paid(learnt, output, as_json=as_json)
-    if not as_json:
+    if as_json:
+        write_json({"output": output and str(output), "cost": str(learnt.cost), "schema": learnt.dump()})
+        return
+    if output is None:
+        write_data(learnt.dump())
         left_out = [name for name, each in learnt.found.items() if each.column.kind in ("id", "text")]
         say(f"Spent {learnt.cost}.")
         say(f"Left out: {', '.join(left_out)}." if left_out else "Every column is modelled.")
@@ -104,20 +107,6 @@ def _kinds(given: list[str]) -> dict[str, str]:
     if not all(name and kind for name, _, kind in pairs):
         raise OptionError("--kind", "give a column and its kind, as in age=integer")
     return {name: kind for name, _, kind in pairs}
-
-
-def _write_paid(learnt: Discovery, output: Path | None, *, as_json: bool) -> None:
-    """Write what was learnt; where the file cannot be written any more, to stdout: it is paid for."""
-    try:
-        if output is not None:
-            learnt.save(output)
-    except (OSError, PrioryError):
-        say(f"{output} cannot be written; this is what was learnt:")
-        output = None
-    if as_json:
-        write_json({"output": output and str(output), "cost": str(learnt.cost), "schema": learnt.dump()})
-    elif output is None:
-        write_data(learnt.dump())
 
 
 def ask(

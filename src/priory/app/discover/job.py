@@ -1,6 +1,7 @@
 """Job: the whole of a discovery, from the names of the columns to a schema with comments, paid for."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -19,7 +20,7 @@ from priory.data.sources.frames import names_of
 from priory.data.sources.raw import Probed, RawTable, open_raw
 from priory.data.sources.source import checked_row_limit
 from priory.data.writing import written_whole
-from priory.errors import BudgetError, LedgerError, OptionError, SchemaError
+from priory.errors import BudgetError, LedgerError, OptionError, PrioryError, SchemaError
 from priory.privacy.budget import Budget, Currency, Number, epsilon_of, exact, positive
 from priory.privacy.curator import Curator, NoisyValues
 from priory.privacy.currency import in_mu_squared
@@ -27,6 +28,7 @@ from priory.privacy.ledger import Ledger, Reservation
 from priory.privacy.measurement import Measurement
 from priory.privacy.noise import RoundedGaussian
 from priory.privacy.randomness import Randomness, is_private, source_of
+from priory.privacy.recorder import partial_path
 from priory.privacy.statement import described_cost
 from priory.queries.query import Query
 from priory.queries.sensitivity import Relation
@@ -45,12 +47,14 @@ class Discovery:
         found: what was learnt of each open column.
         cost: what was spent, as a promise of its own.
         is_private: False if the randomness was a test's.
+        is_whole: False while the run that learns it has not ended.
     """
 
     opened: OpenSchema
     found: dict[str, Found]
     cost: Budget
     is_private: bool = True
+    is_whole: bool = True
 
     @property
     def schema(self) -> Schema:
@@ -71,6 +75,8 @@ class Discovery:
             "and nothing that you know from the rows alone.",
         )
         stamp = () if self.is_private else ("NOT PRIVATE: made with test randomness; do not use.",)
+        if not self.is_whole:
+            head = ("What a run that ended early had learnt; all that it reserved stays charged.", *head)
         return {"": (*stamp, *head), **{name: each.comments for name, each in self.found.items()}}
 
     def dump(self) -> str:
@@ -105,6 +111,7 @@ def discover(
     unit: str | None = None,
     max_rows: int | None = None,
     row_limit: int | None = None,
+    output: str | Path | None = None,
     randomness: Randomness | str | None = None,
 ) -> Discovery:
     """Learn the schema of a private table from its rows: levels, bounds, bins, spikes, and shares of missing cells.
@@ -126,13 +133,15 @@ def discover(
         unit: the column that says which person a row is about; by default the ledger's, else the schema's.
         max_rows: with `unit`, how many rows of one person count; by default the ledger's, 1 without one.
         row_limit: how many rows the table may have at most, as is publicly known; 2^32 by default.
+        output: where to write the schema file. What is learnt is written to a file beside it, with ".partial" after its
+            name, as it comes; a run that ends early leaves that file.
         randomness: who draws the noise, as in `fit`.
 
     Raises:
         BudgetError: it costs more than is left. Nothing was looked at.
         SchemaError: names or kinds do not fit. Nothing was spent.
     """
-    with accounted() as account:
+    with _kept_beside(output) as keep, accounted() as account:
         noise = source_of(randomness)
         book = Ledger.open(ledger) if isinstance(ledger, str | Path) else ledger
         known = schema if schema is not None else _names(data, columns, has_header=has_header)
@@ -159,8 +168,46 @@ def discover(
                 reading=opened.reading,
                 row_limit=limit,
             )
-            found = looks(reservation, table, opened, noise)
-        return Discovery(opened, found, _cost(reservation), is_private(noise))
+            found = looks(
+                reservation,
+                table,
+                opened,
+                noise,
+                lambda found: keep(Discovery(opened, found, budget, is_private(noise), is_whole=False)),
+            )
+        learnt = Discovery(opened, found, _cost(reservation), is_private(noise))
+        if output is not None:
+            learnt.save(output)
+        return learnt
+
+
+@contextmanager
+def _kept_beside(output: str | Path | None) -> Iterator[Callable[[Discovery], None]]:
+    """A function that keeps what was learnt so far in a file beside `output`, which goes when the block ends well.
+
+    An error that leaves the file says so in what it says of the costs.
+    """
+    if output is None:
+        yield lambda _: None
+        return
+    partial = partial_path(output)
+    if partial.exists():
+        raise OptionError("output", f"{partial} is there, of a run that ended early: move it away first")
+
+    def partial_saved(learnt: Discovery) -> None:
+        # A disk that is full is no reason to lose what the other looks are to learn.
+        with suppress(PrioryError):
+            learnt.save(partial)
+
+    try:
+        yield partial_saved
+    except BaseException as error:
+        spent = getattr(error, "spent", None)
+        if spent is not None and partial.exists():
+            text = f"{spent.text}. What it had learnt is in {partial}"
+            error.spent = replace(spent, text=text, partial=str(partial))  # type: ignore[attr-defined]
+        raise
+    partial.unlink(missing_ok=True)
 
 
 def _opened(
@@ -225,8 +272,17 @@ def _budget(
     return budget if is_exact or not draws_rounded else in_mu_squared(budget)
 
 
-def looks(reservation: Reservation, table: RawTable, opened: OpenSchema, noise: Randomness) -> dict[str, Found]:
-    """Look at every open column: first at what its cells can be read as, then at numbers, dates and values."""
+def looks(
+    reservation: Reservation,
+    table: RawTable,
+    opened: OpenSchema,
+    noise: Randomness,
+    keep: Callable[[dict[str, Found]], None] = lambda _: None,
+) -> dict[str, Found]:
+    """Look at every open column: first at what its cells can be read as, then at numbers, dates and values.
+
+    What is learnt is given to `keep` after each look.
+    """
     whole = reservation.budget
     each = whole.part(Fraction(1, len(opened.open)))
     additive = whole.additive / len(opened.open)
@@ -237,22 +293,27 @@ def looks(reservation: Reservation, table: RawTable, opened: OpenSchema, noise: 
     looks = {column.name: FirstLook.of(column, answers[column.name], table.format) for column in asked}
     grids = {name: grid for name, look in looks.items() if (grid := columns.grid_of(look)) is not None}
     curator = Curator(reservation, Probed(table, {**dict.fromkeys(looks, probe), **grids}), randomness=noise)
-    finer = _answered(curator, each.part(SECOND / 2), tuple(grids)) if grids else {}
+    finer: dict[str, Measurement] = {}
     values: dict[str, NoisyValues] = {}
+
+    def found() -> dict[str, Found]:
+        nothing = {column.name: FirstLook(column, {}, 0.0) for column in opened.open}
+        return {
+            name: columns.found(look, grids.get(name), finer.get(name), values.get(name))
+            for name, look in {**nothing, **looks}.items()
+        }
+
+    keep(found())
+    if grids:
+        finer |= _answered(curator, each.part(SECOND / 2), tuple(grids))
+        keep(found())
     for name, look in looks.items():
         if additive and look.kind in (*columns.LISTED, *columns.NUMBERS):
             is_number = look.kind in columns.NUMBERS
             share = each.part(SECOND / 2 if is_number else SECOND)
             values[name] = curator.values(name, "number" if is_number else "text", share, additive)
-    return {
-        column.name: columns.found(
-            looks.get(column.name, FirstLook(column, {}, 0.0)),
-            grids.get(column.name),
-            finer.get(column.name),
-            values.get(column.name),
-        )
-        for column in opened.open
-    }
+            keep(found())
+    return found()
 
 
 def _answered(curator: Curator, share: Budget, names: Sequence[str] | None = None) -> dict[str, Measurement]:
