@@ -19,6 +19,8 @@ EXPERIMENTS = (
     "default_fit",
     "exact_gaussian",
     "discovery",
+    "package_tables",
+    "skewed_numbers",
 )
 
 

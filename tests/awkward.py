@@ -226,6 +226,9 @@ def _dialects(rng: np.random.Generator) -> Iterator[AwkwardFile]:
     plain = ["iso date", "yes", "gaps"]
     for word, delimiter in {"semicolon": ";", "tab": "\t", "bar": "|"}.items():
         yield AwkwardFile(f"{word}.csv", csv_bytes(made(rng, names), delimiter), 5, **expected(names))
+    numeric = {"x": NUMBERS(rng, ROWS), "y": numbers("{:.2f}")(rng, ROWS), "z": among("a", "b")(rng, ROWS)}
+    kinds = {"x": "integer", "y": "real", "z": "category"}
+    yield AwkwardFile("blank_between.csv", csv_bytes(numeric, " "), 3, kinds)
     yield AwkwardFile("tabs.tsv", csv_bytes(made(rng, names), "\t"), 5, **expected(names))
     yield AwkwardFile("words.txt", csv_bytes(made(rng, names), "|"), 5, **expected(names))
     yield AwkwardFile("windows.csv", csv_bytes(made(rng, plain), end="\r\n"), 3, **expected(plain))

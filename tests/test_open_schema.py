@@ -91,6 +91,17 @@ def test_whether_there_is_a_header_has_to_be_said(tmp_path: Path) -> None:
     assert SECRET not in named.stdout + named.stderr
 
 
+def test_a_discovery_says_what_it_spent_and_left_out(tmp_path: Path) -> None:
+    path, output = tmp_path / "people.csv", tmp_path / "people.yaml"
+    path.write_text("town,note\n" + "".join(f"{'north' if i % 2 else 'south'},note {i}\n" for i in range(900)))
+    done = priory("schema", "discover", path, "--has-header", "--epsilon", 5, "--delta", "1e-9", "--output", output)
+    assert done.returncode == 0
+    assert done.stdout == ""
+    assert "Spent ε = " in done.stderr
+    assert "Left out: note." in done.stderr
+    assert Schema.load(output).discovered
+
+
 def test_a_refused_discovery_says_that_nothing_was_spent(tmp_path: Path) -> None:
     path = tmp_path / "people.csv"
     path.write_text("name,age\nAnna,17\n")

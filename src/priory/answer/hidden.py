@@ -1,15 +1,17 @@
-"""Hidden: what bins hide of their values, added to intervals that hold only what noise and the model do."""
+"""Hidden: what bins hide of their values, and what shrinking hides of the noise, added to intervals."""
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from priory.answer.basis import Drawn
-from priory.answer.intervals import Interval, normal_quantile
+from priory.answer.intervals import Interval, noise_left, normal_quantile
 from priory.answer.ratios import added
 from priory.data.kinds import ModelledColumn
-from priory.queries.factor import Array
+from priory.privacy.measurement import Measurement
+from priory.queries.factor import Array, Factor
+from priory.queries.query import Query
 
 # An answer whose interval gets so many times wider says so in a note.
 _DOMINATED = 2.0
@@ -22,7 +24,49 @@ def hidden_sums(cells: Sequence[Drawn], spreads: Sequence[Array]) -> Array:
     prices that are round. Bins are taken to be independent.
     """
     pairs = zip(cells, spreads, strict=True)
-    return np.sqrt(np.asarray(sum(added((found.estimate * spread) ** 2) for found, spread in pairs)))
+    return np.asarray(np.sqrt(sum(added((found.estimate * spread) ** 2) for found, spread in pairs)))
+
+
+@dataclass(frozen=True, eq=False)
+class Noisy:
+    """Answers added up from measurements alone: unbiased, and as noisy as they are."""
+
+    values: Array  # NaN where no measured marginal has all attributes of the query
+    stddev: Array
+
+    @classmethod
+    def of(cls, query: Query, measurements: Iterable[Measurement]) -> "Noisy":
+        """The answers to a query from all measured marginals that have its attributes, weighed by their noise."""
+        values, weights = np.zeros(query.shape), np.zeros(query.shape)
+        for m in measurements:
+            if m.query.is_marginal and not m.is_public and set(query.clique) <= set(m.query.clique):
+                weight = noise_left(query, m) ** -2.0
+                values += weight * query(Factor(m.query.domain, m.values).project(query.clique).values)
+                weights += weight
+        known = weights > 0
+        values = np.divide(values, weights, out=np.full(query.shape, np.nan), where=known)
+        return cls(values, np.divide(1.0, np.sqrt(weights), out=np.full(query.shape, np.nan), where=known))
+
+
+def measured_sums(cells: Sequence[Noisy], weights: Sequence[Array]) -> Noisy:
+    """Sums of cells times weights."""
+    pairs = list(zip(cells, weights, strict=True))
+    variance = sum(added((each.stddev * weight) ** 2) for each, weight in pairs)
+    return Noisy(np.asarray(sum(added(each.values * weight) for each, weight in pairs)), np.sqrt(np.asarray(variance)))
+
+
+def joined(found: Interval, measured: Noisy, level: float) -> Interval:
+    """The interval, stretched to hold that of the measured answers themselves where they are known.
+
+    An estimate errs less than its measurements because it is drawn towards what is simpler, and has no negative counts.
+    That helps each cell and moves many of them the same way: those of a long tail upwards, and a mean with them.
+    """
+    reach = normal_quantile(level) * measured.stddev
+    low, high = np.fmin(found.low, measured.values - reach), np.fmax(found.high, measured.values + reach)
+    # Where nothing is known of the error, it stays so.
+    return replace(
+        found, low=np.where(np.isnan(found.low), np.nan, low), high=np.where(np.isnan(found.high), np.nan, high)
+    )
 
 
 def widened(found: Interval, hidden: Array, level: float) -> Interval:
@@ -35,20 +79,19 @@ def widened(found: Interval, hidden: Array, level: float) -> Interval:
     )
 
 
-def stretched(found: Interval, low_spans: tuple[Array, Array], high_spans: tuple[Array, Array]) -> Interval:
+def stretched(found: Interval, least: Array, most: Array) -> Interval:
     """The interval of a quantile with what is hidden by the bins that its ends lie in.
 
-    Values may lie anywhere in a bin: an end moves by up to the bin's width, in quadrature with how far it is from the
-    estimate, and never out of its bin.
+    Values may lie anywhere in a bin: an end moves towards the end of its bin, in quadrature with how far it is from the
+    estimate; all the way where noise moves it not at all.
 
-    Args:
-        found: the interval.
-        low_spans: the smallest and the largest value of the bin in which each lower end lies.
-        high_spans: the same for upper ends.
+    `least` is the smallest value of the bin in which a lower end lies, `most` the largest of that of an upper end.
     """
-    low = found.estimate - np.hypot(found.estimate - found.low, low_spans[1] - low_spans[0])
-    high = found.estimate + np.hypot(found.high - found.estimate, high_spans[1] - high_spans[0])
-    return replace(found, low=np.maximum(low, low_spans[0]), high=np.minimum(high, high_spans[1]))
+    return replace(
+        found,
+        low=found.estimate - np.hypot(found.estimate - found.low, found.low - least),
+        high=found.estimate + np.hypot(found.high - found.estimate, most - found.high),
+    )
 
 
 def hidden_notes(column: ModelledColumn, before: Interval, after: Interval) -> tuple[str, ...]:

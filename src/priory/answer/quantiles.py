@@ -1,7 +1,6 @@
 """Quantiles: the values that shares of the rows lie below, with intervals from those of the counts below them."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -14,7 +13,7 @@ from priory.answer.ratios import added, below, weighed
 from priory.answer.selection import Selection
 from priory.answer.tables import PRESENT, assembled, ordered, selections
 from priory.answer.where import Given, Where
-from priory.data.kinds import ModelledColumn
+from priory.data.kinds import ModelledColumn, Spans
 from priory.data.table import Table
 from priory.errors import OptionError
 from priory.queries.factor import Array
@@ -43,10 +42,10 @@ def quantile(basis: Basis, name: str, at: float = 0.5, by: Names = (), where: Gi
     notes = grid.where.notes(basis.schema)
     is_cut = bool(notes) or column.is_binned
     source: Source = "inferred" if is_cut and curve.source == "measured" else curve.source
-    found = Interval(*(_values(column, spans, each) for each in (estimate, low, high)), source)
-    # The estimate is in the interval, whatever bins hide.
-    found = replace(found, low=np.minimum(found.low, found.estimate), high=np.maximum(found.high, found.estimate))
-    wider = stretched(found, _ends(column, spans, low), _ends(column, spans, high))
+    value, least, most = (_values(column, spans, each) for each in (estimate, low, high))
+    found = Interval(value, np.minimum(least, value), np.maximum(most, value), source)
+    first = _values(column, spans, [(place, 0.0) for place, _ in low])
+    wider = stretched(found, first, _values(column, spans, [(place, 1.0) for place, _ in high]))
     notes += hidden_notes(column, found, wider)
     return assembled(grid.cells(), wider, notes=notes, as_cells=column.cells_at)
 
@@ -64,9 +63,9 @@ def _curve(cells: Sequence[Drawn], weights: Sequence[Array], at: float, places: 
     )
 
 
-def _spans(column: ModelledColumn, chosen: Sequence[Selection]) -> tuple[Array, Array]:
+def _spans(column: ModelledColumn, chosen: Sequence[Selection]) -> Spans:
     """Where what is selected of each place begins and ends on the column's line."""
-    edges = np.asarray(column.edges, dtype=np.float64 if not column.is_whole else np.int64)
+    edges = np.asarray(column.edges)
     first, last = edges[1:].copy(), edges[:-1].copy()
     for low, high in (span for selection in chosen for span in selection.spans):
         begins, ends = np.maximum(edges[:-1], low), np.minimum(edges[1:], high)
@@ -91,17 +90,9 @@ def _crossing(curve: Array, start: float) -> tuple[int, float]:
     return place, float(np.clip(-rising[place] / step, 0, 1)) if step > 0 else 1.0
 
 
-def _values(column: ModelledColumn, spans: tuple[Array, Array], crossings: Sequence[tuple[int, float]]) -> Array:
+def _values(column: ModelledColumn, spans: Spans, crossings: Sequence[tuple[int, float]]) -> Array:
     """The values at crossings."""
     places = np.array([place for place, _ in crossings], dtype=np.intp)
     below = np.array([share for _, share in crossings])
     found = column.located(places, (spans[0][places], spans[1][places]), np.nan_to_num(below))
     return np.where(np.isnan(below), np.nan, found)
-
-
-def _ends(
-    column: ModelledColumn, spans: tuple[Array, Array], crossings: Sequence[tuple[int, float]]
-) -> tuple[Array, Array]:
-    """The smallest and the largest value of the place of each crossing."""
-    first, last = ([(place, end) for place, _ in crossings] for end in (0.0, 1.0))
-    return _values(column, spans, first), _values(column, spans, last)

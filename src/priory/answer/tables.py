@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from priory.answer.basis import Basis, Drawn, ScaledQuery
 from priory.answer.grid import EVERYTHING, Grid, Names
-from priory.answer.hidden import hidden_notes, hidden_sums, widened
+from priory.answer.hidden import Noisy, hidden_notes, hidden_sums, joined, measured_sums, widened
 from priory.answer.intervals import Interval, Source
 from priory.answer.ratios import Weights, added, below, divided, ratios, weighed
 from priory.answer.selection import Selection
@@ -24,6 +24,8 @@ from priory.queries.query import Query
 from priory.queries.workload import Workload
 
 PRESENT = Selection(EVERYTHING.spans)
+# Rows that are this many standard deviations of their noise are surely some.
+_SURE = 5.0
 
 
 def marginal(basis: Basis, names: Names, where: Given = None) -> Table:
@@ -40,7 +42,9 @@ def total(basis: Basis, name: str, by: Names = (), where: Given = None) -> Table
         raise OptionError("column", f"{name!r} is a {column.kind}: dates cannot be added up; ask for their mean")
     grid = Grid.of(basis, by, Where.of(where, basis.schema), name)
     chosen, cells = selections(grid, name, PRESENT), grid.drawn(name)
-    found = weighed(cells, [selection.sums(column) for selection in chosen], added).interval(basis.level)
+    values = [selection.sums(column) for selection in chosen]
+    found = weighed(cells, values, added).interval(basis.level)
+    found = joined(found, measured_sums(grid.measured(name), values), basis.level)
     wider = widened(found, hidden_sums(cells, [selection.spreads(column) for selection in chosen]), basis.level)
     return _table(grid, grid.cells(), wider, is_cut=column.is_coarse, notes=hidden_notes(column, found, wider))
 
@@ -53,6 +57,7 @@ def mean(basis: Basis, name: str, by: Names = (), where: Given = None) -> Table:
     weights = [Weights(s.sums(column), s.weights(column)) for s in chosen]
     found = ratios(cells, weights, added).interval(basis.level)
     rows = weighed(cells, [each.under for each in weights], added).estimate
+    found = joined(found, _measured_mean(grid.measured(name), weights), basis.level)
     wider = widened(found, divided(hidden_sums(cells, [s.spreads(column) for s in chosen]), rows), basis.level)
     least, most = _reach(column, weights)
     notes = hidden_notes(column, found, wider)
@@ -60,6 +65,16 @@ def mean(basis: Basis, name: str, by: Names = (), where: Given = None) -> Table:
     return _table(
         grid, grid.cells(), wider, least=least, most=most, is_cut=is_cut, notes=notes, as_cells=column.means_at
     )
+
+
+def _measured_mean(cells: Sequence[Noisy], weights: Sequence[Weights]) -> Noisy:
+    """Means from measurements alone; NaN where noise may be all there is of the rows."""
+    rows = measured_sums(cells, [each.under for each in weights])
+    count = np.where(rows.values > _SURE * rows.stddev, rows.values, np.nan)
+    means = measured_sums(cells, [each.over for each in weights]).values / count
+    # To first order a mean r errs by the errors of cells, each times its value less r, over the rows.
+    errors = measured_sums(cells, [each.over - means * each.under for each in weights])
+    return Noisy(means, errors.stddev / count)
 
 
 def _reach(column: ModelledColumn, weights: Sequence[Weights]) -> tuple[float, float]:

@@ -15,35 +15,20 @@ THOUSANDS = ",. '\u00a0\u202f\u2019_"
 
 @dataclass(frozen=True, kw_only=True)
 class Dialect:
-    """How a file spells its cells. What is not said is the usual.
+    """How a file spells its cells. What is not said is the usual."""
 
-    Attributes:
-        delimiter: what stands between cells; None is that of the file's suffix, or the one that its header has.
-        encoding: the name of the encoding.
-        header: whether the first line names the columns; if not, they are the schema's columns in order.
-        trim: whether blanks around a cell are no part of it.
-        sheet: the name of the sheet, in a spreadsheet that has several.
-        decimal: the decimal mark of numbers.
-        thousands: what may stand between the thousands of numbers.
-        parentheses: whether a number in parentheses is a negative one.
-    """
-
-    delimiter: str | None = None
+    delimiter: str | None = None  # between cells; None is that of the file's suffix, or the one that its header has
     encoding: str = "utf-8"
-    header: bool = True
-    trim: bool = False
-    sheet: str | None = None
+    header: bool = True  # whether the first line names the columns; if not, they are the schema's, in order
+    trim: bool = False  # whether blanks around a cell are no part of it
+    sheet: str | None = None  # in a spreadsheet that has several
     decimal: str = "."
-    thousands: str | None = None
-    parentheses: bool = False
+    thousands: str | None = None  # what may stand between thousands
+    parentheses: bool = False  # whether a number in parentheses is a negative one
 
     @classmethod
     def of(cls, **options: Any) -> "Dialect":  # noqa: ANN401 - the fields, which are checked here
-        """Build a dialect, checking that its parts fit together.
-
-        Raises:
-            SchemaError: they do not.
-        """
+        """Build a dialect, checking that its parts fit together."""
         dialect = cls(**options)
         for word in ("header", "trim", "parentheses"):
             if not isinstance(getattr(dialect, word), bool):

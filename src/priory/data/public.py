@@ -25,22 +25,13 @@ VALUES_SHOWN = 5
 
 @dataclass(frozen=True)
 class Misfit:
-    """How the cells of a public column fit its schema.
-
-    Attributes:
-        column: the column's name.
-        wrong: how many cells go where bad cells go, are out of bounds, or are missing where nothing may be.
-        shown: a few of them.
-        others: how many texts go to a label for all other levels, as is declared.
-        infinite: how many numbers are infinite, and go to the first or the last bin.
-        cells: how many there are.
-    """
+    """How the cells of a public column fit its schema."""
 
     column: str
-    wrong: int
-    shown: str
-    others: int
-    infinite: int
+    wrong: int  # cells that go where bad cells go, are out of bounds, or are missing where nothing may be
+    shown: str  # a few of them
+    others: int  # texts that go to a label for all other levels, as is declared
+    infinite: int  # numbers that go to the first or the last bin
     cells: int
 
     @property
@@ -82,11 +73,7 @@ def misfit(column: ModelledColumn, seen: Seen) -> Misfit:
 
 
 def misfits(schema: Schema, frame: object) -> list[Misfit]:
-    """How each modelled column of a public table fits the schema.
-
-    Raises:
-        DataError: columns are missing.
-    """
+    """How each modelled column of a public table fits the schema; one that lacks columns is refused."""
     names = [column.name for column in schema.modelled]
     if isinstance(frame, str | Path):
         columns = [column.name for column in schema.columns]
@@ -98,21 +85,15 @@ def misfits(schema: Schema, frame: object) -> list[Misfit]:
 
 
 def check_public(schema: Schema, frame: object) -> None:
-    """Refuse a public table that does not fit the schema. Its values may be quoted: they are public.
+    """Refuse a public table of which columns are missing or have cells that do not fit, naming all of them.
 
-    Raises:
-        DataError: a column is missing, or has cells that would go where bad cells go or be clamped. It names all of
-            them.
+    Its values may be quoted: they are public.
     """
     refuse(misfits(schema, frame))
 
 
 def public_codes(schema: Schema, frame: object) -> NDArray[np.int64]:
-    """The rows of a public table as codes, one column for each attribute, once it is found to fit the schema.
-
-    Raises:
-        DataError: as for `check_public`, or there are no rows.
-    """
+    """The rows of a public table as codes, one column for each attribute, once it is found to fit the schema."""
     names = [column.name for column in schema.modelled]
     # As text, not by types found from the cells: "007" is a level that a number would lose.
     found = read_public_file(frame, schema) if isinstance(frame, str | Path) else frame

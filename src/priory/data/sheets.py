@@ -23,12 +23,7 @@ SHOWN = {"date": "yyyy-mm-dd", "datetime": "yyyy-mm-dd hh:mm:ss"}
 
 
 def write_sheet(batches: Iterable[Table], draft: Path, path: Path) -> int:
-    """Write batches of rows to a file of one sheet, under one row of names; how many rows there were.
-
-    Raises:
-        MissingExtra: XlsxWriter is not installed.
-        DataError: there are more rows or columns than a sheet holds.
-    """
+    """Write batches of rows to a file of one sheet, under one row of names; how many rows there were."""
     try:
         import xlsxwriter
     except ImportError:

@@ -28,23 +28,13 @@ NONE: Counts = np.zeros(0, dtype=np.int64)
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """The distinct cells of one column.
-
-    Attributes:
-        name: the column's name.
-        rows: how many cells there are, with those that are missing.
-        texts: the distinct texts, the most frequent first.
-        text_counts: how often each occurs.
-        typed: the distinct cells that are no texts: numbers, booleans or datetimes; of type "V" where they are of
-            other types, or of several.
-        typed_counts: how often each occurs.
-    """
+    """The distinct cells of one column, and how often each occurs."""
 
     name: str
-    rows: int
-    texts: NDArray[np.object_]
+    rows: int  # with cells that are missing
+    texts: NDArray[np.object_]  # the most frequent first
     text_counts: Counts
-    typed: NDArray[Any]
+    typed: NDArray[Any]  # numbers, booleans or datetimes; of type "V" where cells are of other types, or of several
     typed_counts: Counts
 
     @property
@@ -66,13 +56,9 @@ def survey_file(
     columns: Sequence[str] | None = None,
     wanted: Collection[str] | None = None,
 ) -> list[Seen]:
-    """The columns of a public file.
+    """The columns `wanted` of a public file, by default all.
 
-    Args:
-        path: the file.
-        reading: how it spells its cells.
-        columns: without a header, the names of all columns in order; by default they are numbered.
-        wanted: the columns that are needed; by default all.
+    Without a header, `columns` are the names of all columns in order; by default they are numbered.
     """
     if is_frame_file(path):
         frame = read_frame_file(path, reading, None if reading.header else columns)

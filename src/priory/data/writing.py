@@ -38,11 +38,7 @@ def written_whole(path: str | Path) -> Iterator[Path]:
 
 @contextmanager
 def text_file(draft: Path, path: str | Path, reading: Dialect) -> Iterator[IO[str]]:
-    """The draft of a text file, packed where the name of `path` ends in .gz, in the encoding of the schema.
-
-    Raises:
-        DataError: a text cannot be written in that encoding.
-    """
+    """The draft of a text file, packed where the name of `path` ends in .gz, in the encoding of the schema."""
     with draft.open("wb") as raw, _packed(raw, path) as stream:
         file = io.TextIOWrapper(stream, encoding=reading.encoding, newline="")
         try:

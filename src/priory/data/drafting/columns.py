@@ -12,6 +12,7 @@ from priory.data.dialect import Dialect
 from priory.data.drafting import texts
 from priory.data.drafting.texts import Recognised
 from priory.data.kinds import Boolean, Category, Column, ModelledColumn, Moment, Number, Unmodelled
+from priory.data.kinds.drafting import draft_bins
 from priory.data.kinds.moment_format import MomentFormat
 from priory.data.kinds.numbers import PLAIN, NumberFormat
 from priory.data.public import misfit
@@ -26,6 +27,8 @@ ID_SHARE = 0.9
 ID_NAME = re.compile(r"(.*[\W_])?(id|ids|uuid|guid|key|index|rownames?|unnamed: 0)|.*[a-z](Id|ID)", re.DOTALL)
 NEARLY = 0.99
 ZERO_HEAVY = 0.3
+# Of so few numbers, such as 0 and 1, zero is one as any other.
+FEW = 5
 # A number of this many rows is drafted from all of them; more, and each distinct value counts once.
 MOST_ROWS = 10_000_000
 CLOCK_TIME = re.compile(r"[0-2]?[0-9]:[0-5][0-9](:[0-5][0-9])?( ?[AaPp][Mm])?")
@@ -35,23 +38,14 @@ SHOWN = 30
 
 @dataclass(frozen=True)
 class ColumnDraft:
-    """A column of a draft, and what there is to say of it.
-
-    Attributes:
-        column: the column.
-        decided: what was decided, in words.
-        instead: what else could be chosen.
-        called: what kind of awkward column it is, such as "id-like", each in a few words.
-        nulls: the texts that are taken for missing.
-        said: what its texts are, in a word.
-    """
+    """A column of a draft, and what there is to say of it."""
 
     column: Column
     decided: str
-    instead: str
-    called: tuple[str, ...] = ()
-    nulls: tuple[str, ...] = ()
-    said: str = "texts"
+    instead: str  # what else could be chosen
+    called: tuple[str, ...] = ()  # what kind of awkward column it is, such as "id-like"
+    nulls: tuple[str, ...] = ()  # the texts that are taken for missing
+    said: str = "texts"  # what its texts are
 
 
 def draft_column(seen: Seen, reading: Dialect) -> ColumnDraft:
@@ -115,13 +109,11 @@ def _number(seen: Seen, found: Recognised) -> Iterator[ColumnDraft]:
         yield _left_out(seen, "id", "id-like", "kind: integer with bounds and bins, if it is a quantity", found.nulls)
         return
     every = np.repeat(values, counts) if counts.sum() <= MOST_ROWS else values
-    column = Number.draft(seen.name, every, nullable=True)
-    if column is None:
-        return
     form = found.format or PLAIN
-    column = replace(column, nulls=found.nulls, format=form)
+    column = Number.of(seen.name, **vars(draft_bins(every)), nullable=True, nulls=found.nulls, format=form)
     zeros = int(counts[values == 0].sum()) / counts.sum()
-    called = (f"zero-heavy: {zeros:.1%} of its numbers are 0",) if zeros >= ZERO_HEAVY else ()
+    is_heavy = zeros >= ZERO_HEAVY and len(values) > FEW
+    called = (f"zero-heavy: {zeros:.1%} of its numbers are 0",) if is_heavy else ()
     bounds = f"from {column.point_text(column.low)} to {column.point_text(column.high)}"
     decided = f"{column.kind} with {_bins(column)} {bounds}{_spelled(form)}{_odd(found)}"
     yield ColumnDraft(column, decided, _number_instead(column, form), called, found.nulls, "numbers")
@@ -139,11 +131,8 @@ def _number_instead(column: Number, form: NumberFormat) -> str:
 
 
 def _moment(seen: Seen, found: Recognised) -> ColumnDraft:
-    column = Moment.draft(seen.name, found.values, nullable=True)
-    if column is None:
-        return _left_out(seen, "text", "its moments cannot be modelled", "convert them before")
     form = found.format if isinstance(found.format, MomentFormat) else None
-    column = replace(column, nulls=found.nulls, format=form.spelling if form else None)
+    column = replace(Moment.draft(seen.name, found.values), nulls=found.nulls, format=form.spelling if form else None)
     twin = _other_order(seen, column)
     doubt = f'format: "{twin}", which fits as well: make sure which it is; ' if twin else ""
     spelled = f', written "{column.format}"' if column.format else ""

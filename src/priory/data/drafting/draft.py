@@ -23,21 +23,13 @@ LONGEST = 40
 
 @dataclass(frozen=True)
 class Draft:
-    """A drafted schema.
-
-    Attributes:
-        schema: the schema; the table it was drafted from fits it.
-        comments: what stands above each column in its file, and for "" what begins the file.
-        called: for each awkward column, what kind of awkward it is.
-        left_out: the columns that are declared and not modelled, each with the reason.
-        notes: what else a person should know, in sentences.
-    """
+    """A drafted schema, which the table that it was drafted from fits."""
 
     schema: Schema
-    comments: Mapping[str, Sequence[str]]
-    called: Mapping[str, str]
-    left_out: Mapping[str, str]
-    notes: tuple[str, ...] = ()
+    comments: Mapping[str, Sequence[str]]  # what stands above each column in the file, and for "" at its beginning
+    called: Mapping[str, str]  # for each awkward column, what kind of awkward it is
+    left_out: Mapping[str, str]  # the columns that are declared and not modelled, each with the reason
+    notes: tuple[str, ...] = ()  # what else a person should know, in sentences
 
     def dump(self) -> str:
         """The schema as YAML text with its comments."""
@@ -52,13 +44,8 @@ class Draft:
 def draft_schema(data: object, *, name: str, reading: Dialect = USUAL) -> Draft:
     """A schema that fits a public table: a data frame, or the path of a file.
 
-    Args:
-        data: the public table. Its levels and bounds are read from the cells.
-        name: what the data set is called.
-        reading: what is known of how a file spells its cells; the rest is found from the file.
-
-    Raises:
-        DataError: the table cannot be read, has no rows, or has no column that can be modelled.
+    What is not said in `reading` of how a file spells its cells is found from it. A table without rows, or without a
+    column that can be modelled, is refused.
     """
     if isinstance(data, str | Path) and str(data) == STDIN:
         # It can be read only once.

@@ -23,8 +23,7 @@ WINDOWS = bytes(range(0x80, 0xA0))
 def sniffed(path: str | Path, *, reading: Dialect) -> Dialect:
     """What is not said in `reading` of how a public file spells its cells, found from it.
 
-    Raises:
-        DataError: it is empty, or no delimiter gives its lines the same number of cells.
+    It is refused if it is empty, or if no delimiter gives its lines the same number of cells.
     """
     if suffix_of(path) in SHEET_SUFFIXES:
         sheets = sheet_names(path)
@@ -76,6 +75,14 @@ def _is_text(data: bytes, encoding: str) -> bool:
     return True
 
 
+def _is_blank_separated(text: str) -> bool:
+    """Whether a blank gives all lines the same number of cells, most of them numbers: texts have blanks, too."""
+    header, *rows = (line for line in itertools.islice(records(text, " "), LINES) if line)
+    cells = [cell for row in rows for cell in row]
+    numbers = sum(cell.lstrip("+-").replace(".", "", 1).isdigit() for cell in cells)
+    return len(header) > 1 and all(len(row) == len(header) for row in rows) and 2 * numbers > len(cells)
+
+
 def _delimiter(file: PlainFile, text: str) -> str:
     """The delimiter that gives all lines as many cells as the first has; of several, the one that gives the most."""
     widths = {
@@ -88,6 +95,8 @@ def _delimiter(file: PlainFile, text: str) -> str:
     best = max(even or DELIMITERS, key=lambda delimiter: whole[delimiter][0] if whole[delimiter] else 0)
     if even and whole[best][0] > 1:
         return best
+    if _is_blank_separated(text):
+        return " "
     ragged = max(whole, key=lambda delimiter: Counter(whole[delimiter]).most_common(1)[0][0] if whole[delimiter] else 0)
     usual, often = Counter(whole[ragged]).most_common(1)[0]
     first = max(whole[delimiter][0] for delimiter in DELIMITERS)

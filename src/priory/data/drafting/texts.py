@@ -63,21 +63,13 @@ LONGEST_NULL = 16
 
 @dataclass(frozen=True, eq=False)
 class Recognised:
-    """What texts say, all but those that mean missing.
-
-    Attributes:
-        values: what each of the texts says.
-        counts: how often each occurs.
-        nulls: the texts that mean missing.
-        format: how the others spell what they say; for booleans, the texts for false and for true.
-        odd: which of `nulls` are not known to mean missing, and are taken so because nearly all others are values.
-    """
+    """What texts say, all but those that mean missing."""
 
     values: NDArray[Any]
-    counts: NDArray[np.int64]
-    nulls: tuple[str, ...]
-    format: Any
-    odd: tuple[str, ...] = ()
+    counts: NDArray[np.int64]  # how often each occurs
+    nulls: tuple[str, ...]  # the texts that mean missing
+    format: Any  # how the others spell what they say; for booleans, the texts for false and for true
+    odd: tuple[str, ...] = ()  # those of `nulls` that are taken so only because nearly all others are values
 
 
 def null_texts(texts: Iterable[str], *, weak: bool = False) -> tuple[str, ...]:

@@ -87,14 +87,14 @@ class Binned(ModelledColumn):
         inside = self._inside(places, first, last)
         steps = inside.first + inside.width * shape.mean(inside.slope * inside.width)
         steps -= inside.unit * shape.mean(inside.slope * inside.unit)
-        return self._starts(places) + steps * inside.steps * self._scales(places)
+        return np.asarray(self._starts(places) + steps * inside.steps * self._scales(places))
 
     def spreads(self, first: NDArray[Any], last: NDArray[Any]) -> NDArray[np.float64]:
         places = np.arange(self.places)
         inside = self._inside(places, first, last)
         variance = inside.width**2 * shape.variance(inside.slope * inside.width)
         variance -= inside.unit**2 * shape.variance(inside.slope * inside.unit)
-        return np.sqrt(np.maximum(variance, 0.0)) * inside.steps * self._scales(places)
+        return np.asarray(np.sqrt(np.maximum(variance, 0.0)) * inside.steps * self._scales(places))
 
     def located(self, places: NDArray[np.intp], spans: Spans, below: NDArray[np.float64]) -> NDArray[Any]:
         inside = self._inside(places, *spans)
@@ -126,7 +126,7 @@ class Binned(ModelledColumn):
 
     def _steps(self, places: NDArray[np.intp], points: NDArray[Any]) -> NDArray[Any]:
         """How many steps of the column's grid each point is after the start of its place."""
-        return points - np.asarray(self.edges)[places]
+        return np.asarray(points - np.asarray(self.edges)[places])
 
     def _scales(self, places: NDArray[np.intp]) -> NDArray[Any]:
         """How long a step is."""
@@ -145,21 +145,13 @@ class Binned(ModelledColumn):
 
 @dataclass(frozen=True, eq=False)
 class _Inside:
-    """Spans inside bins, in parts of their width.
-
-    Attributes:
-        slope: of each bin.
-        first: where the span begins.
-        last: where it ends.
-        unit: a step of the column's grid; 0 where there is none.
-        steps: how many steps the bin has.
-    """
+    """Spans inside bins, in parts of their width."""
 
     slope: NDArray[np.float64]
     first: NDArray[np.float64]
     last: NDArray[np.float64]
-    unit: NDArray[np.float64]
-    steps: NDArray[np.float64]
+    unit: NDArray[np.float64]  # a step of the column's grid; 0 where there is none
+    steps: NDArray[np.float64]  # how many steps the bin has
 
     @property
     def width(self) -> NDArray[np.float64]:

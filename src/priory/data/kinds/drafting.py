@@ -22,17 +22,18 @@ Floats = NDArray[np.float64]
 # Up to this many integers may get a bin each; otherwise a column gets about 8 to 34 bins.
 MOST_SINGLE = 100
 COUNTS = (8, 12, 16, 20, 26, 34)
-# The table that is forecast: its rows and the standard deviation of the noise of a count, as at ε = 1 with few columns.
-# With a tenth of the noise drafts have about a third more bins, with ten times of it about a third less.
-ROWS, NOISE = 20_000.0, 20.0
+# The table that is forecast: its rows and the standard deviation of the noise of a count, as at ε = 1 with six columns.
+# Of four skewed columns, half the noise gives drafts a quarter more bins, and twice the noise a tenth less.
+ROWS, NOISE = 20_000.0, 14.0
 # A spike has at least this share of the rows and this many of them, and this many times those of a usual value nearby.
 _SPIKE_SHARE, _SPIKE_ROWS, _SPIKE_RATIO, _NEARBY = 0.005, 5, 5.0, 10
 _MOST_SPIKES = 12
-# Fewer bins are taken if they are worse by no more than this, as pairs of columns gain from it; a bin for each integer
-# if it is worse by no more than the second, or good enough anyway.
-_FEWER, _SINGLE, _GOOD = 1.1, 1.5, 0.02
+# How much worse than the best a draft may be: if it has fewer bins, from which pairs of columns gain; if its bins have
+# one width, which is the easiest to read; if every integer has a bin. An error below the last number is always allowed
+# to bins of single integers.
+_FEWER, _EQUAL, _SINGLE, _GOOD = 1.25, 2.0, 1.5, 0.02
 _MOST_VALUES = 3000
-# Beyond this range, squares are more than doubles hold: such columns get one bin.
+# Squares of larger numbers are more than doubles hold: such columns get one bin.
 _WIDEST = 1e150
 _AT = (0.1, 0.25, 0.5, 0.75, 0.9)
 _TAIL = (0.001, 0.005, 0.02, 0.05)
@@ -43,21 +44,12 @@ _STEPS = (1000, 500, 100, 50, 20, 10, 5, 2)
 
 @dataclass(frozen=True)
 class Drafted:
-    """Bins and spikes that suit some values.
-
-    Attributes:
-        whole: whether the values are whole numbers.
-        low: the lower bound.
-        high: the upper bound.
-        edges: of the bins; None for one bin for each integer.
-        spikes: values with a place to themselves.
-        step: what values are rounded to, if they are.
-    """
+    """Bins and spikes that suit some values: what `Number.of` takes."""
 
     whole: bool
     low: float
     high: float
-    edges: tuple[float, ...] | None
+    edges: tuple[float, ...] | None  # None is one bin for each integer
     spikes: tuple[float, ...] = ()
     step: float | None = None
 
@@ -65,14 +57,15 @@ class Drafted:
 def draft_bins(values: NDArray[np.floating] | NDArray[np.integer]) -> Drafted:
     """The bins, spikes and step that suit the values of a public table, all of them finite; at least one."""
     whole = bool((np.floor(values) == values).all() and (np.abs(values.astype(float)) <= MOST_WHOLE).all())
+    rows: NDArray[np.integer]
     distinct, rows = np.unique(values.astype(np.float64) + 0.0, return_counts=True)
     spikes = _spikes(distinct, rows)
     body = ~np.isin(distinct, spikes)
     step = _step(distinct[body], whole=whole)
     low, high = float(distinct[0]), float(distinct[-1])
-    if not high - low < _WIDEST:
-        edges = (max(2 * low, -sys.float_info.max), min(2 * high, sys.float_info.max))
-        return Drafted(whole, edges[0], edges[-1], edges)
+    if max(-low, high) > _WIDEST:
+        ends = max(low - abs(low), -sys.float_info.max), min(high + abs(high), sys.float_info.max)
+        return Drafted(whole, *ends, ends)
     single = Drafted(whole, low, high, None, tuple(spikes.tolist()), step)
     can_single = whole and high - low < MOST_SINGLE
     if can_single and len(distinct) <= COUNTS[0]:
@@ -82,11 +75,18 @@ def draft_bins(values: NDArray[np.floating] | NDArray[np.integer]) -> Drafted:
     sample = _Sample(distinct, rows / rows.sum(), whole=whole, spikes=single.spikes, step=step)
     found = [(sample.error(edges), edges) for edges in _candidates(sample, distinct[body], rows[body])]
     best = min(error for error, _ in found)
-    edges = min((edges for error, edges in found if error <= _FEWER * best), key=len)
+    good = [edges for error, edges in found if error <= (_EQUAL if _are_equal(edges) else _FEWER) * best]
+    edges = min(good, key=lambda edges: (not _are_equal(edges), len(edges)))
     if can_single and sample.error(tuple(np.arange(low, high + 2))) <= max(_SINGLE * best, _GOOD):
         return Drafted(whole, low, high, None)
     kept = tuple(int(edge) for edge in edges) if whole else edges
     return Drafted(whole, kept[0], kept[-1] - whole, kept, single.spikes, step)
+
+
+def _are_equal(edges: Sequence[float]) -> bool:
+    """Whether all bins but the outer ones, which end at the bounds, have about the same width."""
+    widths = np.diff(edges[1:-1])
+    return len(widths) > 0 and bool(widths.max() < 1.01 * widths.min())
 
 
 def _spikes(distinct: Floats, rows: NDArray[np.integer]) -> Floats:
@@ -129,18 +129,10 @@ def _step(values: Floats, *, whole: bool) -> float | None:
 
 @dataclass(frozen=True, eq=False)
 class _Sample:
-    """The values of a public column, and what bins would make of them.
+    """The values of a public column, and what bins would make of them."""
 
-    Attributes:
-        values: the different ones, ascending.
-        shares: of the rows that have each.
-        whole: whether they are whole numbers.
-        spikes: those with a place to themselves.
-        step: what they are rounded to.
-    """
-
-    values: Floats
-    shares: Floats
+    values: Floats  # the different ones, ascending
+    shares: Floats  # of the rows that have each
     whole: bool
     spikes: tuple[float, ...]
     step: float | None
@@ -158,7 +150,7 @@ class _Sample:
             nullable=True,
         )
         places = column.places_of(self.values)
-        held = np.bincount(places, self.shares, column.places)
+        held: Floats = np.bincount(places, self.shares, column.places).astype(np.float64)
         column = column.shaped(held * ROWS)
         first, last = np.asarray(column.edges[:-1]), np.asarray(column.edges[1:])
         mean_error = self._mean_error(held, column.middles(first, last), column.spreads(first, last))
@@ -167,29 +159,27 @@ class _Sample:
 
     def _mean_error(self, held: Floats, middles: Floats, spreads: Floats) -> float:
         mean, median = self.values @ self.shares, self._quantile(0.5)
-        scale = np.abs(self.values - median) @ self.shares or 1.0
-        shifted = held @ middles - mean
-        # Bins hide about half as much of usual values as they could.
-        hidden = math.hypot(shifted, float(np.sqrt(((held * spreads) ** 2).sum())) / 2)
+        scale = float(np.abs(self.values - median) @ self.shares) or 1.0
+        shifted = float(held @ middles - mean)
+        hidden = math.hypot(shifted, float(np.sqrt(((held * spreads) ** 2).sum())))
         noise = NOISE / ROWS * float(np.sqrt(((middles - mean) ** 2).sum()))
         return math.hypot(hidden, noise) / scale
 
     def _rank_error(self, column: Number, below: Floats, at: float) -> float:
         """How far a quantile would be off; a hundredth of the rows counts for about three of the value."""
-        place = int(min(np.searchsorted(below, at, side="left"), column.places) - 1)
-        place = max(place, 0)
+        place = max(min(int(np.searchsorted(below, at)), column.places) - 1, 0)
         held = below[place + 1] - below[place]
         part = np.array([(at - below[place]) / held if held > 0 else 0.5])
         span = np.array([column.edges[place]]), np.array([column.edges[place + 1]])
         value = float(column.located(np.array([place]), span, np.clip(part, 0, 1))[0])
         before, through = (self._below[np.searchsorted(self.values, value, side=side)] for side in ("left", "right"))
         missed = max(before - at, at - through, 0.0)
-        hidden = 0.0 if column.singles[place] else held / 12**0.5 / 2
+        hidden = 0.0 if column.singles[place] else held / 12**0.5
         noise = NOISE / ROWS * math.sqrt((1 - at) ** 2 * (place + 1) + at**2 * (column.places - place - 1))
         return 3 * math.hypot(missed, hidden, noise)
 
     def _quantile(self, at: float) -> float:
-        return float(self.values[min(np.searchsorted(self._below[1:], at), len(self.values) - 1)])
+        return float(self.values[min(int(np.searchsorted(self._below[1:], at)), len(self.values) - 1)])
 
     @cached_property
     def _below(self) -> Floats:
@@ -206,7 +196,7 @@ def _candidates(sample: _Sample, values: Floats, rows: NDArray[np.integer]) -> I
     shares = rows.cumsum() / rows.sum()
 
     def at(part: float) -> float:
-        return float(values[min(np.searchsorted(shares, part), len(values) - 1)])
+        return float(values[min(int(np.searchsorted(shares, part)), len(values) - 1)])
 
     for count in COUNTS:
         step = _round_step(first, last, count)
@@ -229,10 +219,12 @@ def _ended(sample: _Sample, inner: Iterable[float]) -> tuple[float, ...]:
     """Edges from round bounds, with the inner ones between them; a bound that is a spike stays as it is."""
     low, high = float(sample.values[0]), float(sample.values[-1])
     edges = sorted({round(edge) if sample.whole else edge for edge in inner})
+    # Whole numbers end before the edge, which is the round one.
+    after = high + sample.whole
     start = low if low in sample.spikes else _round_out(low, high, up=False)
-    end = high if high in sample.spikes else _round_out(high, low, up=True)
+    end = after if high in sample.spikes else _round_out(after, low, up=True)
     if sample.whole:
-        start, end = max(math.floor(start), -MOST_WHOLE), min(math.ceil(end), MOST_WHOLE) + 1
+        start, end = max(math.floor(start), -MOST_WHOLE), min(math.ceil(end), MOST_WHOLE + 1)
     if start == end:
         end = start + float(_power_of_ten(abs(start) / 10))
     kept = (edge for edge in edges if start < edge < end)

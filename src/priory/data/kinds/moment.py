@@ -150,10 +150,8 @@ class Moment(Binned):
         return None if self.other is None else self.point_text(self.other)
 
     @classmethod
-    def draft(cls, name: str, values: NDArray[Any], *, nullable: bool) -> "Moment | None":
-        """Bins of years, months, days or hours, from the first whole one to the last."""
-        if values.dtype.kind != "M":
-            return None
+    def draft(cls, name: str, values: NDArray[Any]) -> "Moment":
+        """Bins that suit the moments of a public table: years, months, days or hours, from the first to the last."""
         moments = days_or_microseconds(values, clock=True)
         clock = bool((moments % MICROSECONDS_A_DAY).any())
         first, last = (int(moment) // MICROSECONDS_A_DAY + DAY_ZERO for moment in (moments.min(), moments.max()))

@@ -51,14 +51,10 @@ class MomentFormat:
     """How texts spell the moments of a column.
 
     A format without a day means the first of the month. Times with an offset from UTC are taken in UTC.
-
-    Attributes:
-        spelling: fields such as %Y and literal text; None is ISO 8601.
-        clock: whether there is a time of day.
     """
 
-    spelling: str | None
-    clock: bool
+    spelling: str | None  # fields such as %Y and literal text; None is ISO 8601
+    clock: bool  # whether there is a time of day
 
     @cached_property
     def pattern(self) -> str:

@@ -137,7 +137,9 @@ class Number(Binned):
                 high=high,
                 edges=edges,
                 spikes=() if spikes is None else options.scalars(spikes, "spikes", "a spike"),
-                step=options.values["step"].scalar("step", options.name) if "step" in options.values else None,
+                step=cast(float, options.values["step"].scalar("step", options.name))
+                if "step" in options.values
+                else None,
                 other=options.other,
                 format=NumberFormat.of(options.name, **options.scalars_of(NUMBER_FORMAT)),
                 **options.nulls(),
@@ -165,15 +167,6 @@ class Number(Binned):
                     return {"bins": count if word == "count" else {word: count}}
         inner = [edge for edge in self.edges if edge not in cut and self.low < edge < self.high + self.whole]
         return {"bins": {"edges": [self.low, *inner, self.high + self.whole]}}
-
-    @classmethod
-    def draft(cls, name: str, values: NDArray[Any], *, nullable: bool) -> "Number | None":
-        """Spikes and bins as `drafting` chooses them."""
-        if values.dtype.kind not in "iuf":
-            return None
-        from priory.data.kinds.drafting import draft_bins
-
-        return cls.of(name, **vars(draft_bins(values)), nullable=True)
 
     def point_text(self, point: float) -> str:
         return numbers.short_text(point)
@@ -306,7 +299,7 @@ class Number(Binned):
         index = np.ceil(points / cast(float, self.step) - 1e-9) + 0.0
         found = self._grid_point(index)
         is_inside = (points == self.high) & (found == points) & (not self.whole and self._is_closed)
-        return index + ((found < points) | is_inside)
+        return np.asarray(index + ((found < points) | is_inside))
 
     def values_at(self, points: NDArray[Any]) -> NDArray[Any]:
         return whole(points) if self.whole else points.astype(np.float64, copy=False)

@@ -19,19 +19,12 @@ SQL_NUMBER = " *[+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]+)? *"
 
 @dataclass(frozen=True, kw_only=True)
 class NumberFormat:
-    """How the texts of a column spell numbers.
-
-    Attributes:
-        decimal: the decimal mark.
-        thousands: what may stand between thousands.
-        parentheses: whether a number in parentheses is a negative one.
-        symbol: a text that may stand before or after the number, such as % or $.
-    """
+    """How the texts of a column spell numbers."""
 
     decimal: str = "."
-    thousands: str | None = None
-    parentheses: bool = False
-    symbol: str | None = None
+    thousands: str | None = None  # what may stand between thousands
+    parentheses: bool = False  # whether a number in parentheses is a negative one
+    symbol: str | None = None  # may stand before or after the number, such as % or $
 
     @classmethod
     def of(

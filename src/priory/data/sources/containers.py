@@ -58,15 +58,10 @@ GZIP_REASON = "it is not a gzip file, or it is cut short"
 
 @dataclass(frozen=True)
 class PlainFile:
-    """A file that a reader can open: CSV in UTF-8, with or without gzip, or one of the other kinds as it is.
-
-    Attributes:
-        path: where it lies.
-        shown: what people call it, for messages.
-    """
+    """A file that a reader can open: CSV in UTF-8, with or without gzip, or one of the other kinds as it is."""
 
     path: Path
-    shown: str
+    shown: str  # what people call it, for messages
 
     def is_any(self, suffixes: tuple[str, ...]) -> bool:
         """Whether the file is of one of these kinds."""
@@ -83,9 +78,6 @@ def plain_file(path: str | Path, encoding: str = "utf-8") -> Iterator[PlainFile]
 
     Where it is packed, comes from stdin or is in another encoding, it is a copy in a temporary folder that only its
     owner can open and that is removed at the end.
-
-    Raises:
-        DataError: it cannot be opened, or is of a kind that cannot be read.
     """
     file = PlainFile(Path(path), "stdin" if str(path) == STDIN else str(path))
     if str(path) != STDIN:

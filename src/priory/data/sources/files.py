@@ -81,13 +81,8 @@ def open_file(
 ) -> OpenTable:
     """Open a CSV or Parquet file in which the columns `wanted` are looked for.
 
-    Args:
-        connection: the database that will read it.
-        file: the file.
-        wanted: the columns that are needed.
-        reading: how a CSV file spells its cells.
-        columns: the names of all columns in order, for a file whose first line does not name them; for a public one
-            they may be left out, and are numbered.
+    Where the first line does not name the columns, `columns` does, in order; those of a public file may be left out,
+    and are numbered.
     """
     if file.is_any(PARQUET_SUFFIXES):
         return _open_parquet(connection, file)

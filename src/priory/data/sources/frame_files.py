@@ -27,17 +27,10 @@ def is_frame_file(path: str | Path) -> bool:
 def read_frame_file(
     path: str | Path, reading: Dialect = USUAL, columns: Sequence[str] | None = None
 ) -> dict[str, Cells]:
-    """The columns of a spreadsheet, a JSON or a Feather file.
+    """The columns of a spreadsheet, a JSON or a Feather file; it never raises because of a cell.
 
-    Args:
-        path: the file.
-        reading: of a spreadsheet, which sheet it is, whether its first row names the columns, and whether blanks
-            around a text are no part of it.
-        columns: the names of all columns in order, for a sheet without a row of names and for JSON, where a name that
-            a row lacks is missing there; by default those that are found.
-
-    Raises:
-        DataError: it cannot be read as a table. Never because of a cell.
+    `columns` are the names of all columns in order, for a sheet without a row of names, and for JSON, where a name that
+    a row lacks is missing there; by default they are those that are found.
     """
     with plain_file(path) as file:
         if file.is_any(ARROW_SUFFIXES):
@@ -121,13 +114,18 @@ def _of_rows(
     if not rows or not rows[0]:
         raise DataError(f"{file.shown} is empty; its first row must name the columns")
     if reading.header:
-        header = [str(cell).strip() if reading.trim else str(cell) for cell in rows.pop(0)]
-        names = unique_names(header)
+        header = [_name(cell) for cell in rows.pop(0)]
+        names = unique_names([name.strip() for name in header] if reading.trim else header)
     else:
         names = unique_names([""] * len(rows[0])) if columns is None else list(columns)
         if len(names) != len(rows[0]):
             raise file.error(f"it has {len(rows[0])} columns; without a header, the schema must declare as many")
     return {name: Cells.objects([_cell(row[i], reading) for row in rows]) for i, name in enumerate(names)}
+
+
+def _name(cell: object) -> str:
+    """A cell of the row of names; a year is a whole number, which a sheet holds as a float."""
+    return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell)
 
 
 def _cell(cell: object, reading: Dialect) -> object:

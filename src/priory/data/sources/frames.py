@@ -36,11 +36,7 @@ def cells_of(frame: Frame, names: Iterable[str]) -> dict[str, Cells]:
 
 
 def names_of(frame: Frame) -> list[str]:
-    """The columns' names in order.
-
-    Raises:
-        DataError: some are no texts.
-    """
+    """The columns' names in order, if all are texts."""
     names = _opened(frame)[0]
     odd = [name for name in names if not isinstance(name, str)]
     if odd:
