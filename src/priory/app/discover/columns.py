@@ -9,8 +9,8 @@ import numpy as np
 
 from priory.app.discover.first_look import ENOUGH, FirstLook, stddev_of
 from priory.app.discover.line import extent, number_line
+from priory.data.drafting.columns import MOST_LEVELS
 from priory.data.kinds import Boolean, Category, Column, Moment, Number, Unmodelled, bins
-from priory.data.kinds.category import MOST_LEVELS
 from priory.data.kinds.numbers import with_thousands
 from priory.data.moments import DAY_ZERO, MICROSECONDS_A_DAY
 from priory.data.probes import DATE_FORMATS, DECADES, Days, Numbers, refined

@@ -69,7 +69,7 @@ class Discovery:
     @property
     def comments(self) -> dict[str, tuple[str, ...]]:
         """What stands above each column in the file, and at its head."""
-        head = (
+        head: tuple[str, ...] = (
             f"Learnt from private rows by priory schema discover, with noise. It cost {self.cost}, which every release "
             "that uses this schema states beside its own. Read it through: what you know to be public may be added, "
             "and nothing that you know from the rows alone.",
