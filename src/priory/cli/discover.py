@@ -94,9 +94,8 @@ def discover(
         return
     if output is None:
         write_data(learnt.dump())
-    left_out = [name for name, each in learnt.found.items() if each.column.kind in ("id", "text")]
     say(f"Spent {learnt.cost}.")
-    say(f"Left out: {', '.join(left_out)}." if left_out else "Every column is modelled.")
+    say(f"Left out: {', '.join(learnt.left_out)}." if learnt.left_out else "Every open column is modelled.")
     if output is not None:
         say(f"Wrote {output}. Read it through; what you know to be public may be added.")
 

@@ -34,7 +34,7 @@ class Found:
     @property
     def comments(self) -> tuple[str, ...]:
         """The paragraphs above the column in the schema file."""
-        return f"Seen, with noise: {self.seen}.", f"Decided: {self.decided}.", f"Or: {self.instead}."
+        return f"Seen, with noise: {self.seen}.", f"Decided: {self.decided}.", f"Else: {self.instead}."
 
 
 def grid_of(look: FirstLook) -> Numbers | Days | None:

@@ -10,6 +10,7 @@ from priory.app.account import accounted
 from priory.app.discover import columns
 from priory.app.discover.columns import Found
 from priory.app.discover.first_look import FirstLook
+from priory.data.kinds import Unmodelled
 from priory.data.persons import PersonRule
 from priory.data.probes import Spellings
 from priory.data.schema import Schema
@@ -67,12 +68,18 @@ class Discovery:
         return replace(whole, discovered=described_cost(self.cost))
 
     @property
+    def left_out(self) -> tuple[str, ...]:
+        """The columns that are not modelled, of those that were open."""
+        return tuple(name for name, each in self.found.items() if isinstance(each.column, Unmodelled))
+
+    @property
     def comments(self) -> dict[str, tuple[str, ...]]:
         """What stands above each column in the file, and at its head."""
         head: tuple[str, ...] = (
             f"Learnt from private rows by priory schema discover, with noise. It cost {self.cost}, which every release "
             "that uses this schema states beside its own. Read it through: what you know to be public may be added, "
             "and nothing that you know from the rows alone.",
+            f"Left out: {', '.join(self.left_out) or 'none'}.",
         )
         stamp = () if self.is_private else ("NOT PRIVATE: made with test randomness; do not use.",)
         if not self.is_whole:
