@@ -53,6 +53,12 @@ def test_values_that_stand_out_become_spikes_and_others_do_not() -> None:
     }
 
 
+def test_a_few_real_values_with_many_rows_each_are_all_spikes() -> None:
+    assert draft_bins(np.repeat([0.5, 1.0, 3.5], 20)).spikes == (0.5, 1.0, 3.5)
+    assert draft_bins(np.repeat([0, 1000, 5000], 20)).spikes == (0, 1000, 5000)
+    assert drafted(np.full(10, 3.5)).labels == ("3.5", "(3.5, 3.6]", "null")
+
+
 def test_rounded_values_have_a_step() -> None:
     assert draft_bins(COLUMNS["money"]).step == 0.01
     assert draft_bins(50 * np.arange(1, 400)).step == 50

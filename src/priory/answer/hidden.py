@@ -7,7 +7,7 @@ import numpy as np
 
 from priory.answer.basis import Drawn
 from priory.answer.intervals import Interval, noise_left, normal_quantile
-from priory.answer.ratios import added
+from priory.answer.ratios import Gather, added
 from priory.data.kinds import ModelledColumn
 from priory.privacy.measurement import Measurement
 from priory.queries.factor import Array, Factor
@@ -48,19 +48,21 @@ class Noisy:
         return cls(values, np.divide(1.0, np.sqrt(weights), out=np.full(query.shape, np.nan), where=known))
 
 
-def measured_sums(cells: Sequence[Noisy], weights: Sequence[Array]) -> Noisy:
-    """Sums of cells times weights."""
+def measured_sums(cells: Sequence[Noisy], weights: Sequence[Array], gather: Gather = added) -> Noisy:
+    """Sums of cells times weights: of all of them, or as `gather` adds them up."""
     pairs = list(zip(cells, weights, strict=True))
-    variance = sum(added((each.stddev * weight) ** 2) for each, weight in pairs)
-    return Noisy(np.asarray(sum(added(each.values * weight) for each, weight in pairs)), np.sqrt(np.asarray(variance)))
+    variance = sum(gather((each.stddev * weight) ** 2) for each, weight in pairs)
+    return Noisy(np.asarray(sum(gather(each.values * weight) for each, weight in pairs)), np.sqrt(np.asarray(variance)))
 
 
-def joined(found: Interval, measured: Noisy, level: float) -> Interval:
+def joined(found: Interval, measured: Noisy, level: float | None) -> Interval:
     """The interval, stretched to hold that of the measured answers themselves where they are known.
 
     An estimate errs less than its measurements because it is drawn towards what is simpler, and has no negative counts.
     That helps each cell and moves many of them the same way: those of a long tail upwards, and a mean with them.
     """
+    if level is None:
+        return found
     reach = normal_quantile(level) * measured.stddev
     low, high = np.fmin(found.low, measured.values - reach), np.fmax(found.high, measured.values + reach)
     # Where nothing is known of the error, it stays so.
@@ -69,8 +71,10 @@ def joined(found: Interval, measured: Noisy, level: float) -> Interval:
     )
 
 
-def widened(found: Interval, hidden: Array, level: float) -> Interval:
+def widened(found: Interval, hidden: Array, level: float | None) -> Interval:
     """The interval with what bins hide, of this standard deviation, besides what it has."""
+    if level is None:
+        return found
     more = normal_quantile(level) * hidden
     return replace(
         found,
@@ -79,19 +83,18 @@ def widened(found: Interval, hidden: Array, level: float) -> Interval:
     )
 
 
-def stretched(found: Interval, least: Array, most: Array) -> Interval:
+def stretched(found: Interval, low_bins: tuple[Array, Array], high_bins: tuple[Array, Array]) -> Interval:
     """The interval of a quantile with what is hidden by the bins that its ends lie in.
 
-    Values may lie anywhere in a bin: an end moves towards the end of its bin, in quadrature with how far it is from the
-    estimate; all the way where noise moves it not at all.
+    Values may lie anywhere in a bin. An end in the bin of the estimate moves to the end of that bin; one that noise has
+    moved to another bin moves towards the end of that, in quadrature with how far noise has moved it.
 
-    `least` is the smallest value of the bin in which a lower end lies, `most` the largest of that of an upper end.
+    `low_bins` are the smallest and the largest values of the bins in which lower ends lie, `high_bins` of upper ends.
     """
-    return replace(
-        found,
-        low=found.estimate - np.hypot(found.estimate - found.low, found.low - least),
-        high=found.estimate + np.hypot(found.high - found.estimate, most - found.high),
-    )
+    low = found.estimate - np.hypot(found.estimate - found.low, found.low - low_bins[0])
+    high = found.estimate + np.hypot(found.high - found.estimate, high_bins[1] - found.high)
+    low = np.where(found.estimate <= low_bins[1], low_bins[0], low)
+    return replace(found, low=low, high=np.where(found.estimate >= high_bins[0], high_bins[1], high))
 
 
 def hidden_notes(column: ModelledColumn, before: Interval, after: Interval) -> tuple[str, ...]:
@@ -101,5 +104,5 @@ def hidden_notes(column: ModelledColumn, before: Interval, after: Interval) -> t
     count, all_of = int(is_dominated.sum()), is_dominated.size
     if not count:
         return ()
-    which = "the interval is" if all_of == 1 else f"{count} of {all_of} intervals are"
-    return (f"{which} as wide as the bins of {column.name!r} make it; narrower bins, or spikes, would show more",)
+    which, them = ("the interval is", "it") if all_of == 1 else (f"{count} of {all_of} intervals are", "them")
+    return (f"{which} as wide as the bins of {column.name!r} make {them}; narrower bins, or spikes, would show more",)

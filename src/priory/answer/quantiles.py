@@ -7,7 +7,7 @@ import numpy as np
 
 from priory.answer.basis import Basis, Drawn
 from priory.answer.grid import Grid, Names
-from priory.answer.hidden import hidden_notes, stretched
+from priory.answer.hidden import Noisy, hidden_notes, joined, measured_sums, stretched
 from priory.answer.intervals import Interval, Source
 from priory.answer.ratios import added, below, weighed
 from priory.answer.selection import Selection
@@ -32,20 +32,20 @@ def quantile(basis: Basis, name: str, at: float = 0.5, by: Names = (), where: Gi
     chosen = selections(grid, name, PRESENT)
     cells, weights = grid.drawn(name), [selection.weights(column) for selection in chosen]
     curve = _curve(cells, weights, at, column.places).interval(basis.level)
+    curve = joined(curve, _measured_curve(grid.measured(name), weights, at, column.places), basis.level)
     everyone = weighed(cells, weights, added).estimate[:, 0]
     spans = _spans(column, chosen)
     # The more rows lie below a value, the smaller the quantile.
     estimate, high, low = (
         [_crossing(*each) for each in zip(ends, -at * everyone, strict=True)]
-        for ends in (curve.estimate, curve.low, curve.high)
+        for ends in (curve.estimate, _least_after(curve.low), curve.high)
     )
     notes = grid.where.notes(basis.schema)
     is_cut = bool(notes) or column.is_binned
     source: Source = "inferred" if is_cut and curve.source == "measured" else curve.source
     value, least, most = (_values(column, spans, each) for each in (estimate, low, high))
     found = Interval(value, np.minimum(least, value), np.maximum(most, value), source)
-    first = _values(column, spans, [(place, 0.0) for place, _ in low])
-    wider = stretched(found, first, _values(column, spans, [(place, 1.0) for place, _ in high]))
+    wider = stretched(found, _ends(column, spans, low), _ends(column, spans, high))
     notes += hidden_notes(column, found, wider)
     return assembled(grid.cells(), wider, notes=notes, as_cells=column.cells_at)
 
@@ -61,6 +61,19 @@ def _curve(cells: Sequence[Drawn], weights: Sequence[Array], at: float, places: 
         np.sqrt(np.maximum(variance, 0.0)),
         under.source,
     )
+
+
+def _measured_curve(cells: Sequence[Noisy], weights: Sequence[Array], at: float, places: int) -> Noisy:
+    """The same from measurements alone."""
+    under = measured_sums(cells, weights, partial(below, places=places))
+    everyone = measured_sums(cells, weights)
+    variance = (1 - 2 * at) * under.stddev**2 + at**2 * everyone.stddev**2
+    return Noisy(under.values - at * everyone.values, np.sqrt(variance))
+
+
+def _least_after(curve: Array) -> Array:
+    """The least value of curves at each place or after it: where that passes 0, they do so for the last time."""
+    return np.minimum.accumulate(curve[..., ::-1], axis=-1)[..., ::-1]
 
 
 def _spans(column: ModelledColumn, chosen: Sequence[Selection]) -> Spans:
@@ -96,3 +109,9 @@ def _values(column: ModelledColumn, spans: Spans, crossings: Sequence[tuple[int,
     below = np.array([share for _, share in crossings])
     found = column.located(places, (spans[0][places], spans[1][places]), np.nan_to_num(below))
     return np.where(np.isnan(below), np.nan, found)
+
+
+def _ends(column: ModelledColumn, spans: Spans, crossings: Sequence[tuple[int, float]]) -> tuple[Array, Array]:
+    """The smallest and the largest value of the place of each crossing."""
+    first, last = (_values(column, spans, [(place, end) for place, _ in crossings]) for end in (0.0, 1.0))
+    return first, last

@@ -57,18 +57,17 @@ def ratios(cells: Sequence[Drawn], weights: Sequence[Weights], gather: Gather) -
     """
     over = weighed(cells, [each.over for each in weights], gather)
     under = weighed(cells, [each.under for each in weights], added)
-    ratio = divided(over.estimate, under.estimate)
-    repeats = divided(over.repeats, under.repeats)
+    ratio = _divided(over.estimate, under.estimate)
+    repeats = _divided(over.repeats, under.repeats)
     variance = np.zeros(ratio.shape)
     for found, weight in zip(cells, weights, strict=True):
         hidden = found.hidden**2
         inside = gather(hidden * weight.over**2) - 2 * ratio * gather(hidden * weight.over * weight.under)
         variance = variance + inside + ratio**2 * added(hidden * weight.under**2)
-    return Drawn(ratio, repeats, divided(np.sqrt(np.maximum(variance, 0.0)), under.estimate), over.source)
+    return Drawn(ratio, repeats, _divided(np.sqrt(np.maximum(variance, 0.0)), under.estimate), over.source)
 
 
-def divided(over: Array, under: Array) -> Array:
-    """Ratios, NaN where nobody is below the line."""
+def _divided(over: Array, under: Array) -> Array:
     shape = np.broadcast_shapes(over.shape, under.shape)
     some = np.broadcast_to(under > _NOBODY, shape)
     return np.asarray(np.divide(over, under, out=np.full(shape, np.nan), where=some))

@@ -10,7 +10,7 @@ from priory.answer.basis import Basis, Drawn, ScaledQuery
 from priory.answer.grid import EVERYTHING, Grid, Names
 from priory.answer.hidden import Noisy, hidden_notes, hidden_sums, joined, measured_sums, widened
 from priory.answer.intervals import Interval, Source
-from priory.answer.ratios import Weights, added, below, divided, ratios, weighed
+from priory.answer.ratios import Weights, added, below, ratios, weighed
 from priory.answer.selection import Selection
 from priory.answer.where import Given, Where, modelled
 from priory.data.cells import Cells
@@ -58,7 +58,8 @@ def mean(basis: Basis, name: str, by: Names = (), where: Given = None) -> Table:
     found = ratios(cells, weights, added).interval(basis.level)
     rows = weighed(cells, [each.under for each in weights], added).estimate
     found = joined(found, _measured_mean(grid.measured(name), weights), basis.level)
-    wider = widened(found, divided(hidden_sums(cells, [s.spreads(column) for s in chosen]), rows), basis.level)
+    hidden = hidden_sums(cells, [s.spreads(column) for s in chosen]) / np.where(rows > 0, rows, np.nan)
+    wider = widened(found, hidden, basis.level)
     least, most = _reach(column, weights)
     notes = hidden_notes(column, found, wider)
     is_cut = column.is_coarse
@@ -109,7 +110,9 @@ def cdf(basis: Basis, name: str, by: Names = (), where: Given = None) -> Table:
     weights = [Weights.alike(s.weights(column)) for s in selections(grid, name, PRESENT)]
     places = column.places
     found = ratios(grid.drawn(name), weights, lambda cells: below(cells, places)).interval(basis.level)
-    ends = column.values_at(np.asarray(column.edges[1:]) - column.is_whole)
+    first, last = np.asarray(column.edges[:-1]), np.asarray(column.edges[1:])
+    # The place of a real spike ends just after it.
+    ends = column.values_at(np.where(np.nextafter(first, np.inf) == last, first, last - column.is_whole))
     cells = {**grid.cells(places), name: Cells(np.tile(ends, grid.size))}
     return _table(grid, cells, found, least=0.0, most=1.0)
 

@@ -13,9 +13,10 @@ import typer
 from priory.app.fit import fit as make_release
 from priory.app.registry import MECHANISMS
 from priory.cli.output import AsJson, Stopped, say, write, write_json
-from priory.cli.privacy import Delta, Epsilon, Rho, Unit
+from priory.cli.privacy import Delta, Effort, Epsilon, Rho, Unit
 from priory.cli.progress import shown
 from priory.errors import NOTHING_SPENT, PrioryError, SizeError, Spent
+from priory.mechanisms.steps.effort import NORMAL
 from priory.privacy.encoding import encode_statement
 
 
@@ -50,6 +51,7 @@ def fit(
     row_limit: Annotated[
         int | None, typer.Option(help="How many rows the table may have at most; default: 2^32.")
     ] = None,
+    effort: Effort = NORMAL,
     as_json: AsJson = False,
 ) -> None:
     """Make a release of a private table."""
@@ -69,6 +71,7 @@ def fit(
             unit=unit,
             max_rows=max_rows,
             row_limit=row_limit,
+            effort=effort,
             progress=progress,
             randomness=randomness,
         )

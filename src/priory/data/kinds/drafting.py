@@ -31,7 +31,7 @@ _MOST_SPIKES = 12
 # How much worse than the best a draft may be: if it has fewer bins, from which pairs of columns gain; if its bins have
 # one width, which is the easiest to read; if every integer has a bin. An error below the last number is always allowed
 # to bins of single integers.
-_FEWER, _EQUAL, _SINGLE, _GOOD = 1.25, 2.0, 1.5, 0.02
+_FEWER, _EQUAL, _SINGLE, _GOOD = 1.25, 2.5, 1.5, 0.02
 _MOST_VALUES = 3000
 # Squares of larger numbers are more than doubles hold: such columns get one bin.
 _WIDEST = 1e150
@@ -90,7 +90,9 @@ def _are_equal(edges: Sequence[float]) -> bool:
 
 
 def _spikes(distinct: Floats, rows: NDArray[np.integer]) -> Floats:
-    """The values that have far more rows than those around them; the heaviest ones if there are many."""
+    """The values that have far more rows than those around them; all where there are few and each has many rows."""
+    if len(distinct) <= _MOST_SPIKES and rows.min() >= _SPIKE_ROWS:
+        return distinct
     if len(distinct) < 3:
         return distinct[:0]
     heavy = rows >= max(_SPIKE_ROWS, _SPIKE_SHARE * rows.sum())
