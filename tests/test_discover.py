@@ -50,9 +50,8 @@ def columns_of(schema: Schema) -> dict[str, Any]:
 
 
 def test_a_table_is_learnt_as_its_columns_are() -> None:
-    # ε = 20 for nine columns of 4,000 rows: every threshold is far below what is looked for, and noise reaches none of
-    # the figures below with a probability of 10⁻⁶.
-    learnt = discover(people(), epsilon=20, delta="1e-9")
+    # With noise of the right size from a seed: bounds hang on single cells of a grid, and vary by a cell from run to run.
+    learnt = discover(people(), epsilon=20, delta="1e-9", randomness=Replay(seed=3))
     found = columns_of(learnt.schema)
     town, age = found["town"], found["age"]
     income, height = found["income"], found["height"]
@@ -111,13 +110,13 @@ def test_no_cell_makes_it_fail(table: dict[str, list[object]], relation: str, de
 @pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("rows", [0, 1])
 def test_of_one_row_or_none_only_names_are_told(rows: int, relation: str) -> None:
-    table = {"a": ["secret"] * rows, "b": ["17"] * rows, "c": [None] * rows}
+    table = {"a": ["secret"] * rows, "b": ["7654321"] * rows, "c": [None] * rows}
     learnt = discover(table, epsilon=1, delta="1e-9", relation=relation)
     with pytest.raises(SchemaError, match="no column is modelled"):
         _ = learnt.schema
     text = learnt.dump()
     assert "secret" not in text
-    assert "17" not in text
+    assert "7654321" not in text
     assert OpenSchema.parse(text).open == tuple(learnt.opened.open)
 
 
@@ -263,7 +262,7 @@ def test_a_run_that_ends_early_leaves_what_it_learnt(tmp_path: Path, monkeypatch
 def test_values_of_few_persons_are_nowhere(tmp_path: Path) -> None:
     table = people()
     for name in ("town", "since", "note"):
-        table[name][7] = "canary-4711"
+        table[name][7] = "canary-zebra"
     table["income"][8] = "8765432109"
     book = Ledger.create(
         tmp_path / "a.ledger", Terms("people", "", Budget.of(epsilon=9, delta="1e-9", additive="1e-10"))
@@ -272,7 +271,8 @@ def test_values_of_few_persons_are_nowhere(tmp_path: Path) -> None:
     learnt.save(tmp_path / "a.yaml")
     shown = [learnt.dump(), repr(learnt), repr(book), repr(describe(book)), (tmp_path / "a.yaml").read_text()]
     shown.append((tmp_path / "a.ledger").read_bytes().decode("latin-1"))
-    for secret in ("canary", "4711", "8765432", "note 17"):
+    # The ledger holds some thousand random digits: shorter numbers would be in it by chance.
+    for secret in ("canary", "zebra", "8765432109", "note 17"):
         assert not any(secret in text for text in shown)
 
 
