@@ -145,6 +145,7 @@ def test_what_is_written_is_read_to_the_same_codes(suffix: str, tmp_path: Path) 
 
     if suffix == ".xlsx":
         pytest.importorskip("python_calamine")
+        pytest.importorskip("xlsxwriter")
     rng = np.random.default_rng(0)
     codes = {column.name: rng.integers(0, column.size, 100) for column in SCHEMA.modelled}
     table: Table = decode(SCHEMA, codes, rng)
@@ -248,3 +249,71 @@ def test_a_date_of_which_nobody_can_tell_day_and_month_says_so(tmp_path: Path) -
 def test_columns_of_a_frame_without_text_names_are_refused_not_dropped() -> None:
     with pytest.raises(DataError, match="names of columns are texts"):
         draft_schema({"a": [1, 2], 3: [1, 2]}, name="x")
+
+
+@pytest.mark.parametrize(
+    ("options", "text", "number"),
+    [
+        ('decimal: ","', "1,5", 1.5),
+        ('decimal: ",", thousands: "."', "1.234.567,5", 1234567.5),
+        ('thousands: ","', "12,34", None),
+        ('thousands: " "', "1 234", 1234),
+        ('symbol: "%"', "12.5 %", 12.5),
+        ('symbol: "$", thousands: ","', "-$1,234", -1234),
+        ("symbol: kg", "70kg", 70),
+        ("symbol: kg", "70 lb", None),
+        ('symbol: "$", parentheses: true', "($3.50)", -3.5),
+        ("parentheses: true", "(3", None),
+        ("nullable: true", "1,5", None),
+    ],
+)
+def test_a_number_is_read_by_the_marks_that_are_declared(
+    options: str, text: str, number: float | None, tmp_path: Path
+) -> None:
+    column = f"{{kind: real, bounds: [-2000000, 2000000], bins: 4000, other: 1999999, {options}}}"
+    schema = Schema.parse(f"priory: 1\nname: x\nreading: {{delimiter: '|'}}\ncolumns:\n  a: {column}\n")
+    code = 3999 if number is None else int((number + 2_000_000) // 1000)
+    (tmp_path / "t.csv").write_text(f"a\n{text}\n", encoding="utf-8")
+    for data in (tmp_path / "t.csv", {"a": [text]}):
+        assert open_source(data, schema).count([("a",)])[0].values.nonzero()[0].tolist() == [code]
+
+
+@pytest.mark.parametrize(
+    ("spelling", "text", "day"),
+    [
+        ("%d-%b-%Y", "01-MAR-2024", 60),
+        ("%b %d, %Y", "March 1, 2024", 60),
+        ("%m/%d/%y", "3/1/24", 60),
+        ("%Y%m%d", "20240301", 60),
+        ("%Y-%m", "2024-03", 60),
+        ("%Y-%m-%d 00:00:00", "2024-03-01 00:00:00", 60),
+        ("%d.%m.%Y", "31.02.2024", None),
+        ("%d %b %Y", "01 Foo 2024", None),
+    ],
+)
+def test_a_day_is_read_by_its_format(spelling: str, text: str, day: int | None, tmp_path: Path) -> None:
+    bounds = "bounds: [2024-01-01, 2024-12-31], bins: {every: day}"
+    column = f'{{kind: date, {bounds}, format: "{spelling}", nullable: true}}'
+    schema = Schema.parse(f"priory: 1\nname: x\nreading: {{delimiter: '|'}}\ncolumns:\n  a: {column}\n")
+    (tmp_path / "t.csv").write_text(f"a\n{text}\n", encoding="utf-8")
+    for data in (tmp_path / "t.csv", {"a": [text]}):
+        found = open_source(data, schema).count([("a",)])[0].values.nonzero()[0].tolist()
+        assert found == [366 if day is None else day]
+
+
+@pytest.mark.parametrize(
+    ("text", "hour"),
+    [
+        ("2024-01-01T05:00:00+02:00", 3),
+        ("2024-01-01 05:00:00.123456789Z", 5),
+        ("2024-01-01T05:00-0330", 8),
+        ("2024-01-01 05:00:00 UTC", 5),
+        ("2024-01-01T05:00", 5),
+    ],
+)
+def test_a_time_with_an_offset_is_taken_in_utc(text: str, hour: int, tmp_path: Path) -> None:
+    column = "{kind: datetime, bounds: [2024-01-01, 2024-01-01], bins: {every: hour}, nullable: true}"
+    schema = Schema.parse(f"priory: 1\nname: x\ncolumns:\n  a: {column}\n")
+    (tmp_path / "t.csv").write_text(f"a\n{text}\n", encoding="utf-8")
+    for data in (tmp_path / "t.csv", {"a": [text]}):
+        assert open_source(data, schema).count([("a",)])[0].values.nonzero()[0].tolist() == [hour]

@@ -86,7 +86,9 @@ def _of_texts(seen: Seen, reading: Dialect) -> Iterator[ColumnDraft]:
     found = texts.booleans(seen)
     if found is not None:
         false, true = found.format
-        column = Boolean.of(seen.name, true=true, false=false, nullable=True, nulls=found.nulls)
+        is_usual = set(true) <= set(Boolean.TRUE) and set(false) <= set(Boolean.FALSE)
+        words = {} if is_usual else {"true": true, "false": false}
+        column = Boolean.of(seen.name, **words, nullable=True, nulls=found.nulls)
         yield ColumnDraft(
             column, "boolean, by the texts it has for true and false", "kind: category", nulls=found.nulls
         )
