@@ -50,7 +50,7 @@ def columns_of(schema: Schema) -> dict[str, Any]:
 
 
 def test_a_table_is_learnt_as_its_columns_are() -> None:
-    # With noise of the right size from a seed: bounds hang on single cells of a grid, and vary by a cell from run to run.
+    # With noise of the right size from a seed: bounds hang on single cells of a grid, and vary from run to run.
     learnt = discover(people(), epsilon=20, delta="1e-9", randomness=Replay(seed=3))
     found = columns_of(learnt.schema)
     town, age = found["town"], found["age"]
