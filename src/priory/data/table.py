@@ -101,12 +101,8 @@ class Table:
         except ImportError:
             raise MissingExtra("pyarrow", "pyarrow") from None
         types = {"text": pa.string(), "date": pa.date32()}
-        return pa.table(
-            {
-                name: pa.array(cells.values, mask=cells.null, type=types.get(self.kind(name)))
-                for name, cells in self.columns.items()
-            }
-        )
+        columns = self.columns.items()
+        return pa.table({n: pa.array(c.values, mask=c.null, type=types.get(self.kind(n))) for n, c in columns})
 
     def write_csv(self, path: str | Path) -> None:
         """Write a CSV file, packed where its name ends in .gz: missing cells are empty, empty texts are `""`.
@@ -130,11 +126,7 @@ class Table:
         return (mark.join(row) + "\n" for row in zip(*texts, strict=True))
 
     def write_parquet(self, path: str | Path) -> None:
-        """Write a Parquet file.
-
-        Raises:
-            DataError: there are no columns, or two names differ only in case.
-        """
+        """Write a Parquet file; a `DataError` where there are no columns, or two names differ only in case."""
         if not self.columns:
             raise DataError("a Parquet file needs at least one column")
         # DuckDB would rename the second of them; to it, only the letters A to Z have a case.
@@ -184,8 +176,9 @@ def text_table(header: Sequence[str], rows: Sequence[Sequence[str]], right: Sequ
     header, rows = [visible(text) for text in header], [[visible(text) for text in row] for row in rows]
     columns = list(zip(header, *rows, strict=True))
     widths = [max(len(text) for text in column) for column in columns]
+    pads = [f"{'>' if is_right else '<'}{width}" for is_right, width in zip(right, widths, strict=True)]
     ruled = [header, ["─" * width for width in widths], *rows]
-    return "\n".join("  ".join(_padded(line, widths, right)).rstrip() for line in ruled)
+    return "\n".join("  ".join(map(format, line, pads)).rstrip() for line in ruled)
 
 
 def html_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -200,15 +193,9 @@ def html_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def html_facts(title: str, facts: Mapping[str, str]) -> str:
     """A title and one fact a line, in HTML with everything escaped."""
-    lines = "".join(
-        f"<tr><th>{html.escape(name)}</th><td>{html.escape(fact)}</td></tr>" for name, fact in facts.items()
-    )
+    escaped = [(html.escape(name), html.escape(fact)) for name, fact in facts.items()]
+    lines = "".join(f"<tr><th>{name}</th><td>{fact}</td></tr>" for name, fact in escaped)
     return f"<table><caption>{html.escape(title)}</caption><tbody>{lines}</tbody></table>"
-
-
-def _padded(texts: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> Iterator[str]:
-    for text, width, is_right in zip(texts, widths, right, strict=True):
-        yield text.rjust(width) if is_right else text.ljust(width)
 
 
 def _joined(pieces: Sequence[Cells]) -> Cells:

@@ -15,7 +15,7 @@ from priory.data.table import Table
 from priory.errors import OptionError
 from priory.model.mixed import MixedTilted
 from priory.model.model import Model, evidence_of
-from priory.model.sampling import Chance, Codes, checked_count
+from priory.model.sampling import Chance, Codes, Seed, checked_count
 from priory.model.tilted import Tilted
 
 BATCH = 100_000
@@ -23,7 +23,6 @@ BATCH = 100_000
 _TRIES = 10
 # Rows that break a constraint with nearly all values of their bins would keep us here for ever.
 _MOST_ROUNDS = 1000
-Seed = int | np.random.Generator | None
 
 
 def batches(
@@ -33,15 +32,11 @@ def batches(
     if checked_count(size) == 0:
         raise OptionError("size", "a batch needs at least one row")
     tilted = _given(model, schema, Where.of(where, schema))
-    chance = Chance.of(_checked_seed(seed), "rounding")
-    # The checks are made when this is called, not when the first batch is taken.
-    return (_drawn(tilted, schema, min(size, n - start), chance) for start in range(0, max(n, 1), size))
-
-
-def _checked_seed(seed: Seed) -> Seed:
     if isinstance(seed, bool) or (isinstance(seed, int) and seed < 0):
         raise OptionError("seed", f"a whole number of at least 0; got {seed!r}")
-    return seed
+    chance = Chance.of(seed, "rounding")
+    # The checks are made when this is called, not when the first batch is taken.
+    return (_drawn(tilted, schema, min(size, n - start), chance) for start in range(0, max(n, 1), size))
 
 
 def _given(model: Model, schema: Schema, where: Where) -> Tilted:

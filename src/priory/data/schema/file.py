@@ -25,11 +25,7 @@ WORDS = (*BY_WORD, *Unmodelled.WORDS)
 
 
 def parse(text: str, path: str | None = None) -> Schema:
-    """Read a schema from the text of its file.
-
-    Raises:
-        SchemaError: with line, column and fix.
-    """
+    """Read a schema from the text of its file; a `SchemaError` has line, column and fix."""
     root = yaml_reader.read(text, path)
     entries = root.entries("a schema")
     if "priory" not in entries:
@@ -145,13 +141,11 @@ def _read_group(value: Value, columns: Sequence[Column]) -> Group:
     by = tuple(item.written("a column") for item in options["by"].items("by"))
     rows = options["values"].items("values") if "values" in options else None
     with value.located():
-        group = Group(by=by, values=None if rows is None else tuple(_read_row(row) for row in rows))
+        each = "the values of a group, a list for each group,"
+        values = None if rows is None else tuple(tuple(_read_value(item) for item in row.items(each)) for row in rows)
+        group = Group(by=by, values=values)
         group.check(columns)
     return group
-
-
-def _read_row(row: Value) -> tuple[PublicValue, ...]:
-    return tuple(_read_value(item) for item in row.items("the values of a group, a list for each group,"))
 
 
 def _read_value(value: Value) -> PublicValue:
@@ -198,11 +192,8 @@ def _read_determine(value: Value) -> Constraint:
     if len(options) < 3:
         raise value.error("determine needs column:, by: and map:")
     pairs = options["map"].entries("map").values()
-    return Determine(
-        column=options["column"].written("column"),
-        by=options["by"].written("by"),
-        values=tuple((_read_value(given), _read_value(result)) for given, result in pairs),
-    )
+    values = tuple((_read_value(given), _read_value(result)) for given, result in pairs)
+    return Determine(column=options["column"].written("column"), by=options["by"].written("by"), values=values)
 
 
 def _read_order(value: Value) -> Constraint:
@@ -293,9 +284,5 @@ def _flow(value: object) -> str:
 
 def _quoted(text: str) -> str:
     """A text in double quotes, with every letter that a YAML reader may refuse or fold as an escape."""
-    escaped = (letter if letter.isprintable() and letter not in '"\\' else _escape(letter) for letter in text)
-    return f'"{"".join(escaped)}"'
-
-
-def _escape(letter: str) -> str:
-    return f"\\{letter}" if letter in '"\\' else f"\\U{ord(letter):08x}"
+    escapes = {letter: f"\\U{ord(letter):08x}" for letter in text if not letter.isprintable()}
+    return '"' + "".join(escapes.get(letter, letter) for letter in re.sub(r'(["\\])', r"\\\1", text)) + '"'

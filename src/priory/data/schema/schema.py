@@ -25,14 +25,10 @@ MOST_GROUPS = 100_000
 
 @dataclass(frozen=True, kw_only=True)
 class Group:
-    """Groups of rows that get a result each, by their public values.
+    """Groups of rows that get a result each, by their public values."""
 
-    Attributes:
-        by: the columns whose values make the groups.
-        values: the values of each group, or None for all combinations of declared levels.
-    """
-
-    by: tuple[str, ...]
+    by: tuple[str, ...]  # the columns whose values make the groups
+    # the values of each group, or None for all combinations of declared levels
     values: tuple[tuple[PublicValue, ...], ...] | None
 
     def check(self, columns: Sequence[Column]) -> None:
@@ -164,13 +160,8 @@ class Schema:
         A cell that is none of them goes to the last code, which is declared as `other`.
         """
         domain = Domain.of(sizes)
-        return cls.of(
-            [
-                Category.of(column, range(size), other=size - 1)
-                for column, size in zip(domain, domain.shape, strict=True)
-            ],
-            name=name,
-        )
+        pairs = zip(domain, domain.shape, strict=True)
+        return cls.of([Category.of(column, range(size), other=size - 1) for column, size in pairs], name=name)
 
     @classmethod
     def from_public(cls, data: object, *, name: str) -> "Schema":
@@ -257,9 +248,8 @@ def _found(columns: Sequence[Column], name: str) -> Column:
     for column in columns:
         if column.name == name:
             return column
-    raise SchemaError(
-        f"no such column is declared; {suggestion(name, [column.name for column in columns])}", column=name
-    )
+    near = suggestion(name, [column.name for column in columns])
+    raise SchemaError(f"no such column is declared; {near}", column=name)
 
 
 def modelled_of(columns: Iterable[Column]) -> list[ModelledColumn]:

@@ -17,15 +17,10 @@ Read: TypeAlias = Callable[[int], Cells]
 
 
 def cells_of(frame: Frame, names: Iterable[str]) -> dict[str, Cells]:
-    """The cells of the named columns; further columns are ignored.
+    """The cells of the named columns of a table: pandas, polars, pyarrow, a `Table`, a mapping from names to arrays.
 
-    Args:
-        frame: a pandas, polars or pyarrow table, a `Table`, a mapping from names to arrays or lists, or another data
-            frame that narwhals supports.
-        names: the columns that are needed.
-
-    Raises:
-        DataError: a column is missing or there twice, or this is not a table. Never because of a value.
+    Or another data frame that narwhals supports. A `DataError` where a column is missing or there twice, or this is
+    no table; never because of a value.
     """
     have, read = _opened(frame)
     columns = {name: read(position(have, name)) for name in names}
@@ -45,11 +40,7 @@ def names_of(frame: Frame) -> list[str]:
 
 
 def position(have: Sequence[object], name: str) -> int:
-    """Where the column `name` is among those the data have.
-
-    Raises:
-        DataError: it is missing or there twice.
-    """
+    """Where the column `name` is among those the data have; a `DataError` if it is missing or there twice."""
     places = [i for i, other in enumerate(have) if isinstance(other, str) and other == name]
     if not places:
         others = [other for other in have if isinstance(other, str)]
@@ -82,9 +73,8 @@ def _opened_by_narwhals(frame: Frame) -> tuple[Names, Read]:
     try:
         known = nw.from_native(frame)
     except TypeError:
-        raise DataError(
-            f"a {type(frame).__name__} is not a table; give a path, a data frame, or a mapping from names to arrays"
-        ) from None
+        hint = "give a path, a data frame, or a mapping from names to arrays"
+        raise DataError(f"a {type(frame).__name__} is not a table; {hint}") from None
     table = (known.collect() if isinstance(known, nw.LazyFrame) else known).to_arrow()
     return list(table.column_names), lambda i: arrow_cells(table.column(i))
 
