@@ -55,7 +55,7 @@ def fit(
     as_json: AsJson = False,
 ) -> None:
     """Make a release of a private table."""
-    with _spending(output), shown("reading the table", is_wanted=not as_json) as progress:
+    with spending(output), shown("reading the table", is_wanted=not as_json) as progress:
         release = make_release(
             data,
             schema,
@@ -87,8 +87,8 @@ class _Terminated(KeyboardInterrupt):
 
 
 @contextmanager
-def _spending(output: Path) -> Iterator[None]:
-    """Let no end of a fit leave the question open what was spent; SIGTERM ends it as Ctrl-C does."""
+def spending(output: Path | None) -> Iterator[None]:
+    """Let no end of a run leave the question open what was spent; SIGTERM ends it as Ctrl-C does."""
     try:
         with _terminable():
             yield
@@ -103,10 +103,10 @@ def _spending(output: Path) -> Iterator[None]:
         raise Stopped("out of memory", _left_by(error, output), exit_code=SizeError.exit_code) from None
 
 
-def _left_by(error: BaseException, output: Path) -> Spent | None:
-    """What was spent; None where the release was written before the error came."""
+def _left_by(error: BaseException, output: Path | None) -> Spent | None:
+    """What was spent; None where the output was written before the error came."""
     spent: Spent | None = getattr(error, "spent", None)
-    return NOTHING_SPENT if spent is None and not output.exists() else spent
+    return NOTHING_SPENT if spent is None and not (output and output.exists()) else spent
 
 
 @contextmanager

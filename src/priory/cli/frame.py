@@ -87,7 +87,8 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     except typer.TyperException as error:
         # Without arguments Typer shows the help, and has nothing more to say.
         if str(error):
-            nothing = NOTHING_SPENT if arguments[:1] == ["fit"] else None
+            is_paid = arguments[:1] == ["fit"] or arguments[:2] == ["schema", "discover"]
+            nothing = NOTHING_SPENT if is_paid else None
             complain(_usage(error), "UsageError", spent=nothing)
         sys.exit(2)
     except (KeyboardInterrupt, typer.Abort):

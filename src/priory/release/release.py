@@ -20,7 +20,7 @@ from priory.model.model import Model
 from priory.model.sampling import Seed, checked_count
 from priory.privacy import encoding
 from priory.privacy.measurement import Measurement
-from priory.privacy.statement import Statement
+from priory.privacy.statement import Statement, cost_of
 from priory.queries.domain import Domain
 from priory.queries.query import Query
 from priory.queries.workload import Workload
@@ -64,7 +64,7 @@ class Release:
         """The same release with the schema that its codes come from."""
         if schema.domain != self.domain:
             raise ReleaseError("the schema's attributes are not the release's")
-        return replace(self, schema=schema)
+        return replace(self, schema=schema, statement=replace(self.statement, discovered=cost_of(schema.discovered)))
 
     def with_model(self, model: Model) -> "Release":
         """The same release with the model that its measurements led to."""
@@ -125,7 +125,7 @@ class Release:
     ) -> Table:
         """The mean of a column of numbers, dates or truth values in each group, missing values left out.
 
-        Values inside a bin are taken to lie as the neighbouring bins suggest; the interval holds what bins may hide.
+        Values inside a bin are taken to be spread evenly over it.
         """
         return self._answered(tables.mean(self.basis(level, draws), column, by, where), level)
 
@@ -167,8 +167,7 @@ class Release:
     def sample(self, n: int | None = None, *, where: Given = None, seed: Seed = None) -> Table:
         """Synthetic rows in the user's own terms: the schema's columns in its order, without ids and texts.
 
-        No row breaks a constraint of the schema. Numbers and dates are drawn inside their bins, more of them
-        towards the fuller of the neighbouring bins.
+        No row breaks a constraint of the schema. Numbers and dates are drawn evenly inside their bins.
 
         Args:
             n: how many; as many as the model says there are by default.
@@ -185,7 +184,7 @@ class Release:
     ) -> Iterator[Table]:
         """The rows of `sample` in tables of at most `size`, for more than fits in memory; at least one table."""
         wanted = max(0, round(self.model.total)) if n is None else checked_count(n)
-        drawn = rows.batches(self.model, self._shaped, wanted, where=where, seed=seed, size=size)
+        drawn = rows.batches(self.model, self.columns, wanted, where=where, seed=seed, size=size)
         return (self._stamped(batch) for batch in drawn)
 
     def _answered(self, table: Table, level: float | None) -> Table:
