@@ -125,7 +125,7 @@ class Release:
     ) -> Table:
         """The mean of a column of numbers, dates or truth values in each group, missing values left out.
 
-        Values inside a bin are taken to be spread evenly over it.
+        Values inside a bin are taken to lie as the neighbouring bins suggest; the interval holds what bins may hide.
         """
         return self._answered(tables.mean(self.basis(level, draws), column, by, where), level)
 
@@ -167,7 +167,8 @@ class Release:
     def sample(self, n: int | None = None, *, where: Given = None, seed: Seed = None) -> Table:
         """Synthetic rows in the user's own terms: the schema's columns in its order, without ids and texts.
 
-        No row breaks a constraint of the schema. Numbers and dates are drawn evenly inside their bins.
+        No row breaks a constraint of the schema. Numbers and dates are drawn inside their bins, more of them
+        towards the fuller of the neighbouring bins.
 
         Args:
             n: how many; as many as the model says there are by default.
@@ -184,7 +185,7 @@ class Release:
     ) -> Iterator[Table]:
         """The rows of `sample` in tables of at most `size`, for more than fits in memory; at least one table."""
         wanted = max(0, round(self.model.total)) if n is None else checked_count(n)
-        drawn = rows.batches(self.model, self.columns, wanted, where=where, seed=seed, size=size)
+        drawn = rows.batches(self.model, self._shaped, wanted, where=where, seed=seed, size=size)
         return (self._stamped(batch) for batch in drawn)
 
     def _answered(self, table: Table, level: float | None) -> Table:

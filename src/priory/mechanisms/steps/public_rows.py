@@ -10,7 +10,6 @@ from priory.errors import DomainError
 from priory.estimate.evidence import Evidence, implied_one_ways
 from priory.model.bases import Base, PublicRows, Uniform
 from priory.privacy.measurement import Measurement
-from priory.privacy.noise import GAUSSIAN
 from priory.queries.domain import Domain
 
 # Rows for a value that no public row has: enough to carry what the other attributes look like, should it be common.
