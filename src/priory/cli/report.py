@@ -39,9 +39,8 @@ def report(
     loaded = load(release)
     if against is None:
         if not_private or yes or ledger is not None or unit is not None:
-            raise OptionError(
-                "--against", "--not-private, --yes, --ledger and --unit are about a private table; name it"
-            )
+            said = "--not-private, --yes, --ledger and --unit are about a private table; name it"
+            raise OptionError("--against", said)
         output = output or release.with_suffix(".html")
         check_output(output)
         with working("making the page", is_wanted=not as_json):
@@ -60,19 +59,15 @@ def report(
 def _check_confirmed(output: Path, *, not_private: bool, yes: bool) -> None:
     """Everything that must be said before private rows are read for nothing."""
     if not not_private:
-        raise OptionError(
-            "--against",
-            "a page of true errors shows private counts and is no release; say --not-private if you mean it",
-        )
+        said = "a page of true errors shows private counts and is no release; say --not-private if you mean it"
+        raise OptionError("--against", said)
     if MARK not in output.name:
         raise OptionError("--output", f"the name of such a page must contain {MARK}, as in people.{MARK}.html")
     check_output(output)
     if yes:
         return
     if not sys.stdin.isatty():
-        raise OptionError(
-            "--yes", "nobody is there to be asked; say --yes if private counts may be written to the file"
-        )
+        raise OptionError("--yes", "nobody is there to be asked; give it if private counts may be written to the file")
     say("This reads the private table without paying and writes true counts to a file. Only the curator may see it.")
     typer.confirm("Write it?", abort=True, err=True)
 
@@ -88,14 +83,9 @@ def _write_truth(release: Release, table: Path, output: Path, ledger: Path | Non
     if book is not None:
         book.check(schema=release.schema.dump(), person=book.terms.person)
     person = unit or (release.schema.person if book is None else book.terms.person)
-    source = open_source(
-        table,
-        release.schema,
-        unit=person,
-        max_rows=release.statement.budget.max_rows,
-        # Without the book nobody knows which rows of a person counted; any others will do for comparing.
-        key=bytes(32) if book is None else book.secret,
-    )
+    # Without the book nobody knows which rows of a person counted; any others will do for comparing.
+    key = bytes(32) if book is None else book.secret
+    source = open_source(table, release.schema, unit=person, max_rows=release.statement.budget.max_rows, key=key)
     text = str(truth_page(release, source, confirmed=True))
     with written_whole(output) as draft:
         # Nobody else on this machine may read it, from the first byte on.
