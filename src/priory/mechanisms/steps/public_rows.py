@@ -10,7 +10,6 @@ from priory.estimate.evidence import Evidence, implied_one_ways
 from priory.model.bases import Base, PublicRows, Uniform
 from priory.privacy.measurement import Measurement
 from priory.queries.domain import Domain
-from priory.select.noise_size import GAUSSIAN
 
 # Rows for a value that no public row has: enough to carry what the other attributes look like, should it be common.
 ABSENT = 2_000
@@ -22,6 +21,8 @@ MOST = 20_000
 OUTSIDE = 0.01
 # A column has drifted where public rows and noisy answers differ by more than this, as total variation, and than noise.
 DRIFTED = 0.5
+# The mean of |noise| over its standard deviation, where it is normal.
+MEAN_NOISE = (2 / np.pi) ** 0.5
 
 
 def check_public_rows(public: PublicRows | None, domain: Domain) -> None:
@@ -56,7 +57,7 @@ def without_drift(rows: PublicRows, measurements: Sequence[Measurement], total: 
         axis = rows.domain.axis[query.clique[0]]
         shares = evidence.values[span] / total
         public = np.bincount(codes[:, axis], rows.shares, len(shares))
-        noise = GAUSSIAN * float(evidence.stddevs[span].sum()) / total
+        noise = MEAN_NOISE * float(evidence.stddevs[span].sum()) / total
         if 0.5 * (float(np.abs(shares - public).sum()) - noise) > DRIFTED:
             positive = np.maximum(shares, 0.0)
             codes[:, axis] = rng.choice(len(shares), len(codes), p=positive / positive.sum())
