@@ -174,12 +174,13 @@ def test_completion_knows_the_verbs_and_the_mechanisms() -> None:
     assert done.stdout.split() == ["mwem", "mwem+pgm"]
 
 
-def test_a_fit_on_a_terminal_shows_its_rounds_and_a_pipe_sees_nothing_of_them(tmp_path: Path) -> None:
+def test_a_fit_on_a_terminal_shows_its_rounds_and_a_program_sees_nothing_of_them(tmp_path: Path) -> None:
     SCHEMA.save(tmp_path / "s.yaml")
     (tmp_path / "t.csv").write_text('hours-per-week,"Größe, in cm",sex\r\n3,120,F\r\n', encoding="utf-8", newline="")
     command = [sys.executable, "-m", "priory", "fit", tmp_path / "t.csv", "--schema", tmp_path / "s.yaml", "--rho", "1"]
     command += ["--mechanism", "mwem+pgm", "-o"]
-    quiet = subprocess.run([*map(str, command), str(tmp_path / "a.priory")], capture_output=True, text=True, check=True)
+    asked = [*map(str, command), str(tmp_path / "a.priory"), "--json"]
+    quiet = subprocess.run(asked, capture_output=True, text=True, check=True)
     assert "round" not in quiet.stderr
     master, slave = pty.openpty()
     with subprocess.Popen(

@@ -24,7 +24,7 @@ from priory.select.one_ways import OneWays
 MOST_CELLS = 1_000_000
 CAREFUL = OneWays()
 # Where a model of few attributes has no more cells, every round estimates everything anew.
-QUICK_CELLS = 50_000
+QUICK_COLUMNS, QUICK_CELLS = 28, 50_000
 # Candidates that each choice is made among, at least, where there are as many.
 LEAST_CANDIDATES = 400
 
@@ -57,7 +57,7 @@ class AIM:
     rounds: Fraction = Fraction(4)
     choosing: Fraction = Fraction(1, 10)
     model_cells: int = 2_000_000
-    together: int = 14
+    together: int = 20
     grown: float = 1.25
     most_candidates: int = 5_000
     name: str = "aim"
@@ -165,7 +165,7 @@ class AIM:
             [pick] = curator.choose(queries, [answers[query] for query in queries], score, choosing)
             query = queries[pick.query]
             [measurement] = measure(curator, [query], measuring)
-            if len(domain) < 2 * self.together and planned.size_in_cells <= QUICK_CELLS:
+            if len(domain) < QUICK_COLUMNS and planned.size_in_cells <= QUICK_CELLS:
                 fitted = fitted.with_measured([measurement])
                 [after] = fitted.model.answers([query])
             else:

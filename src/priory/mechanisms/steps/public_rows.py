@@ -22,6 +22,8 @@ MOST = 20_000
 OUTSIDE = 0.01
 # A column has drifted where public rows and noisy answers differ by more than this, as total variation, and than noise.
 DRIFTED = 0.5
+# The mean of |noise| over its standard deviation, where it is normal.
+MEAN_NOISE = (2 / np.pi) ** 0.5
 
 
 def check_public_rows(public: PublicRows | None, domain: Domain) -> None:
@@ -56,7 +58,11 @@ def without_drift(rows: PublicRows, measurements: Sequence[Measurement], total: 
         axis = rows.domain.axis[query.clique[0]]
         shares = evidence.values[span] / total
         public = np.bincount(codes[:, axis], rows.shares, len(shares))
+<<<<<<< HEAD
         noise = math.sqrt(2 / math.pi) * float(evidence.stddevs[span].sum()) / total
+=======
+        noise = MEAN_NOISE * float(evidence.stddevs[span].sum()) / total
+>>>>>>> wide
         if 0.5 * (float(np.abs(shares - public).sum()) - noise) > DRIFTED:
             positive = np.maximum(shares, 0.0)
             codes[:, axis] = rng.choice(len(shares), len(codes), p=positive / positive.sum())
