@@ -1,6 +1,5 @@
 """Public rows: what recipes start from, with rows one value away so that a model can leave their support."""
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -58,11 +57,7 @@ def without_drift(rows: PublicRows, measurements: Sequence[Measurement], total: 
         axis = rows.domain.axis[query.clique[0]]
         shares = evidence.values[span] / total
         public = np.bincount(codes[:, axis], rows.shares, len(shares))
-<<<<<<< HEAD
-        noise = math.sqrt(2 / math.pi) * float(evidence.stddevs[span].sum()) / total
-=======
         noise = MEAN_NOISE * float(evidence.stddevs[span].sum()) / total
->>>>>>> wide
         if 0.5 * (float(np.abs(shares - public).sum()) - noise) > DRIFTED:
             positive = np.maximum(shares, 0.0)
             codes[:, axis] = rng.choice(len(shares), len(codes), p=positive / positive.sum())
