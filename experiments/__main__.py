@@ -19,6 +19,9 @@ EXPERIMENTS = (
     "default_fit",
     "next_default",
     "exact_gaussian",
+    "discovery",
+    "package_tables",
+    "skewed_numbers",
 )
 
 

@@ -1,4 +1,6 @@
+import dataclasses
 import itertools
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 
 from priory.data import yaml_reader
 from priory.data.kinds import Boolean, Category, ModelledColumn, Moment, Number, Unmodelled, bins
-from priory.data.schema import Group, Schema
+from priory.data.schema import Group, Schema, file
 from priory.data.schema.constraints import Condition, Constraint, Determine, Forbid, Order
 from priory.data.visible import visible
 from priory.errors import SchemaError
@@ -53,6 +55,33 @@ def parse_one(options: str) -> Any:
 def test_a_schema_written_and_read_again_is_the_same(schema: Schema) -> None:
     assert Schema.parse(schema.dump()) == schema
     assert Schema.parse(schema.dump().replace("\n", "\r\n")) == schema
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+@given(schemas(), st.lists(st.text(max_size=200), max_size=3))
+def test_comments_change_nothing_and_no_text_escapes_them(schema: Schema, comments: list[str]) -> None:
+    everywhere = dict.fromkeys(["", *(column.name for column in schema.columns)], comments)
+    text = file.dump(schema, everywhere)
+    assert Schema.parse(text) == schema
+    assert all(line.isprintable() for line in text.split("\n"))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ('{delimiter: ""}', "delimiter is one character"),
+        ("{decimal: ;}", 'decimal is "." or ","'),
+        ('{decimal: ",", thousands: ","}', "must differ"),
+        ("{encoding: klingon}", "there is no encoding 'klingon'"),
+        ("{encoding: rot13}", "there is no encoding 'rot13'"),
+        ("{header: 3}", "header is true or false"),
+        ("{delimeter: ;}", "did you mean 'delimiter'"),
+    ],
+)
+def test_an_error_in_reading_names_its_line_and_the_fix(options: str, message: str) -> None:
+    with pytest.raises(SchemaError, match=re.escape(message)) as caught:
+        Schema.parse(f"priory: 1\nname: t\nreading: {options}\ncolumns: {{a: {{kind: boolean, nullable: true}}}}\n")
+    assert caught.value.line == 3
 
 
 @given(schemas())
@@ -193,6 +222,12 @@ YEAR = "kind: date, bounds: [2023-01-01, 2024-01-01], nullable: true"
         ("{kind: integer, bounds: [0, 5], bins: many, nullable: true}", "at least 1; got 'many'"),
         ("{kind: integer, bounds: [0, 5], bins: {log: 2, edges: []}, nullable: true}", "one of"),
         ("{kind: integer, bounds: [0, 5], bins: {edges: [0, 3, 3, 5]}, nullable: true}", "rise"),
+        ("{kind: integer, bounds: [0, 5], bins: {edges: [0, 3]}, spikes: [2], nullable: true}", "end at the upper"),
+        ("{kind: integer, bounds: [0, 5], spikes: [6], nullable: true}", "widen the bounds"),
+        ("{kind: integer, bounds: [0, 5], spikes: [1, 1.0], nullable: true}", "spike 1 is listed twice; keep one"),
+        ("{kind: integer, bounds: [0, 5], spikes: [1.5], nullable: true}", "round it, or use kind: real"),
+        ("{kind: real, bounds: [0, 5], bins: 2, spikes: [zero], nullable: true}", "a spike must be a finite number"),
+        ("{kind: real, bounds: [0, 5], bins: 2, spikes: 0, nullable: true}", "spikes"),
         ("{kind: integer, bounds: [0, 5], bins: {edges: [0, 3]}, nullable: true}", "end at the upper"),
         ("{kind: real, bounds: [-1, 5], bins: {log: 3}, nullable: true}", "not negative"),
         ("{kind: real, bounds: [0, 5], bins: 10001, nullable: true}", "10,001 bins"),
@@ -203,8 +238,10 @@ YEAR = "kind: date, bounds: [2023-01-01, 2024-01-01], nullable: true"
         (f"{{{YEAR}}}", "needs bins"),
         (f"{{{YEAR}, bins: {{every: fortnight}}}}", "no unit"),
         (f"{{{YEAR}, bins: {{every: hour}}}}", "no hours"),
-        (f"{{{YEAR}, bins: 2, format: '%d.%b.%Y'}}", "%b"),
-        (f"{{{YEAR}, bins: 2, format: '%d.%m'}}", "needs %Y"),
+        (f"{{{YEAR}, bins: 2, format: '%d.%j.%Y'}}", "%j"),
+        (f"{{{YEAR}, bins: 2, format: '%d.%m'}}", "needs a year"),
+        (f"{{{YEAR}, bins: 2, format: '%d.%m.%Y %I:%M'}}", "%p, AM or PM"),
+        (f"{{{YEAR}, bins: 2, format: '%d.%m.%Y %y'}}", "nothing twice"),
         ("{kind: boolean, nullable: true, true: [x], false: [x]}", "two meanings"),
         ("{kind: boolean, other: maybe}", "true or false"),
         ("!!python/object/apply:os.system [x]", "must be a mapping"),
@@ -406,6 +443,28 @@ def test_conditions_on_reals_take_whole_bins_only() -> None:
     assert schema.impossible()[0][1][:3, :3].tolist() == expected
 
 
+def test_a_real_spike_is_a_value_that_conditions_can_name() -> None:
+    column = Number.of("a", whole=False, low=0, high=3, edges=[0, 1, 3], spikes=[3, 0], nullable=True)
+    assert column.labels == ("0", "(0, 1)", "[1, 3)", "3", "null")
+    assert column.short_labels == ("0", ">0–1", "1–3", "3")
+    assert Condition(column="a", values=(0, 3)).mask(column).tolist() == [True, False, False, True, False]
+    assert Condition(column="a", above=0).mask(column).tolist() == [False, True, True, True, False]
+    assert Condition(column="a", below=3).mask(column).tolist() == [True, True, True, False, False]
+    with pytest.raises(SchemaError, match="by value only where it is one of spikes"):
+        Condition(column="a", values=(0, 1)).mask(column)
+
+
+def test_bins_with_spikes_are_written_in_the_words_they_were_given() -> None:
+    for bins_given in ("bins: 4", "bins: {log: 3}", "bins: {edges: [0, 7, 100]}"):
+        for kind in ("integer", "real"):
+            text = f"{{kind: {kind}, bounds: [0, 100], {bins_given}, spikes: [0, 25, 99, 100], nullable: true}}"
+            column = parse_one(text)
+            dumped = Schema.of([column], name="x").dump()
+            assert bins_given in dumped.replace(".0", "").replace("101]", "100]")
+    single = parse_one("{kind: integer, bounds: [0, 9], spikes: [0, 5], nullable: true}")
+    assert single.edges == parse_one("{kind: integer, bounds: [0, 9], nullable: true}").edges
+
+
 def test_a_constraint_on_too_many_cells_is_refused() -> None:
     wide = [Number.of(name, whole=True, low=0, high=9999, nullable=True) for name in "ab"]
     with pytest.raises(SchemaError, match=r"100,020,001 cells"):
@@ -437,7 +496,8 @@ def test_the_adult_schema_has_the_sizes_of_the_coded_table() -> None:
 @given(columns("a"))
 def test_columns_are_equal_to_themselves_built_again(column: ModelledColumn) -> None:
     kind: Any = type(column)
-    assert kind.of(**{key: value for key, value in vars(column).items() if key in kind.__dataclass_fields__}) == column
+    declared = {field.name for field in dataclasses.fields(kind) if field.compare}
+    assert kind.of(**{key: value for key, value in vars(column).items() if key in declared}) == column
 
 
 def test_unmodelled_columns_have_names_too() -> None:

@@ -161,6 +161,8 @@ def callers(frame: FrameType) -> Iterator[FrameType]:
 
 def fit_of_the_town(mechanism: str | None) -> list[Visit]:
     """The walk of `priory fit` on the embedded town, into a folder that is thrown away."""
+    # The verb is imported before anybody looks: what modules do when they are imported is no part of the walk.
+    import priory.cli.fit  # noqa: F401
     from priory import town
     from priory.cli import main
 
@@ -173,7 +175,8 @@ def fit_of_the_town(mechanism: str | None) -> list[Visit]:
             try:
                 # What the fit prints is not the tool's output.
                 with contextlib.redirect_stdout(sys.stderr):
-                    main(["fit", str(town.THIS_YEAR), *promise, *options, *output])
+                    # With --json nobody is told of progress, which comes from another thread at any time.
+                    main(["fit", str(town.THIS_YEAR), *promise, *options, *output, "--json"])
             except SystemExit as ended:
                 if ended.code:
                     raise

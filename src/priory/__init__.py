@@ -45,16 +45,17 @@ if TYPE_CHECKING:
 
 # fmt: off
 __all__ = [
-    "Budget", "Curator", "Domain", "Factor", "Identity", "Ledger", "Matrix", "Mean", "Measurement", "Mixture",
-    "Model", "Moments", "Part", "Point", "Prefix", "PrioryError", "Product", "PublicRows", "Query", "Range", "Recode",
-    "Relation", "Release", "Schema", "Sensitivity", "Set", "Source", "Step", "Table", "Total", "Uniform", "Workload",
-    "combine", "declared_release", "estimate", "explain", "fit", "forecast", "load", "measure", "open_source", "plan",
-    "public_fitness", "read_measurements", "recover", "sensitivity",
+    "Budget", "Curator", "Discovery", "Domain", "Factor", "Identity", "Ledger", "Matrix", "Mean", "Measurement",
+    "Mixture", "Model", "Moments", "Part", "Point", "Prefix", "PrioryError", "Product", "PublicRows", "Query", "Range",
+    "Recode", "Relation", "Release", "Schema", "Sensitivity", "Set", "Source", "Step", "Table", "Total", "Uniform",
+    "Workload", "combine", "declared_release", "discover", "estimate", "explain", "fit", "forecast", "load", "measure",
+    "open_source", "plan", "public_fitness", "read_measurements", "recover", "sensitivity",
 ]
 # fmt: on
 
 # The public names of each module.
 _NAMES = {
+    "app.discover": "Discovery discover",
     "app.fit": "fit",
     "app.forecast": "forecast",
     "app.public_check": "public_fitness",
@@ -88,7 +89,7 @@ _MODULES = {name: f"priory.{module}" for module, names in _NAMES.items() for nam
 
 
 def _write_report(release: "Release", path: "str | Path") -> None:
-    from priory.report.writing import write_report
+    from priory.report.sections import write_report
 
     write_report(release, path)
 

@@ -12,6 +12,7 @@ from priory.data.schema import Schema
 from priory.data.sources.opening import open_source
 from priory.data.sources.source import checked_row_limit
 from priory.errors import BudgetError, DomainError, PrioryError
+from priory.mechanisms.steps.effort import NORMAL, at_effort
 from priory.privacy.budget import Number
 from priory.privacy.curator import Curator
 from priory.privacy.currency import budget_for
@@ -19,6 +20,7 @@ from priory.privacy.ledger import Ledger
 from priory.privacy.progress import Progress, silent
 from priory.privacy.randomness import Randomness, source_of
 from priory.privacy.recorder import Recorder
+from priory.privacy.statement import cost_of, sum_of
 from priory.queries.sensitivity import Relation
 from priory.queries.workload import Workload
 from priory.release import Release
@@ -41,6 +43,7 @@ def fit(
     unit: str | None = None,
     max_rows: int | None = None,
     row_limit: int | None = None,
+    effort: str = NORMAL,
     progress: Progress = silent,
     randomness: Randomness | str | None = None,
 ) -> Release:
@@ -73,6 +76,8 @@ def fit(
         max_rows: with `unit`, how many rows of one person count; by default the ledger's, 1 without one.
         row_limit: how many rows the table may have at most, as is publicly known; 2^32 by default. Answers have room
             for as many, and are cut off where there are more. A source declares its own.
+        effort: "low", "normal" or "high": how large a model the mechanism may make, and how much it looks at; a cap in
+            public units, never a clock. Not every mechanism has one.
         progress: called with a `Step` as each round of the mechanism begins.
         randomness: who draws the noise: "priory", the default, or "opendp", which needs the extra `priory[opendp]` and
             has no rounded Gaussian noise. Anything else is for tests and stamps the release NOT PRIVATE.
@@ -87,6 +92,8 @@ def fit(
         schema, text = job.schema, job.schema.dump()
         checked_row_limit(row_limit)
         recipe = recipe_of(entry, job)
+        if effort != NORMAL:
+            recipe = at_effort(recipe, effort)
         book = Ledger.open(ledger) if isinstance(ledger, str | Path) else ledger
         relation, unit, max_rows = _protected(book, schema, relation, unit, max_rows)
         # What part of the budget private choices cost; all of it where a mechanism does not say.
@@ -107,22 +114,23 @@ def fit(
         if book is None:
             book = Ledger.in_memory(budget, dataset=schema.name, schema=text, person=unit)
         book.check(schema=text, person=unit)
+        if (cost := cost_of(schema.discovered)) is not None:
+            # What a person may have edited is noticed before anything is paid: the statement needs the sum.
+            sum_of(budget, cost)
         if unit not in (None, schema.person):
             schema.column(unit)
         account.recorder = recorder = Recorder.beside(output, job)
         account.asked = book, budget
         account.reservation = book.reserve(budget, entry.name)
         with account.reservation as reservation:
+            if not book.terms.schema:
+                book.bind(text)
             source = open_source(data, schema, unit=unit, max_rows=max_rows, key=book.secret, row_limit=row_limit)
             if source.domain != schema.domain:
                 raise DomainError("the source's attributes are not the schema's")
+            zeros = schema.impossible()
             curator = Curator(
-                reservation,
-                source,
-                randomness=noise,
-                progress=progress,
-                impossible=schema.impossible(),
-                journal=recorder,
+                reservation, source, randomness=noise, progress=progress, impossible=zeros, journal=recorder
             )
             recorder.begin(curator.statement(entry.name), reservation.number)
             release = recipe.run(curator, budget)
@@ -139,16 +147,10 @@ def fit(
 def _protected(
     book: Ledger | None, schema: Schema, relation: str | Relation | None, unit: str | None, max_rows: int | None
 ) -> tuple[str | Relation, str | None, int]:
-    """Which tables are neighbours, the column of the person and how many of their rows count.
-
-    By default it is what the ledger says, or without one the schema.
-    """
+    """Which tables are neighbours, the person's column, how many rows count; by default as ledger or schema says."""
     if book is None:
         usual: tuple[Relation, str | None, int] = Relation.ADD_REMOVE, schema.person, 1
     else:
         usual = book.terms.total.relation, book.terms.person, book.terms.total.max_rows
-    return (
-        usual[0] if relation is None else relation,
-        usual[1] if unit is None else unit,
-        usual[2] if max_rows is None else max_rows,
-    )
+    relation, unit = usual[0] if relation is None else relation, usual[1] if unit is None else unit
+    return relation, unit, usual[2] if max_rows is None else max_rows

@@ -12,15 +12,15 @@ from functools import partial
 from unittest.mock import patch
 
 from priory.app.registry import MECHANISMS
-from priory.audit.accountant import accountant
+from priory.audit.accountant import accountant, prices
 from priory.audit.attack import attacked
 from priory.audit.bugs import BUGS, caught
 from priory.audit.canaries import canaries
+from priory.audit.discovery import discoveries, thresholds
 from priory.audit.findings import QUICK, WHOLE, Effort, Finding, Test
 from priory.audit.killed_fits import killed_fits
 from priory.audit.kills import killed_ledgers
 from priory.audit.numbers import bad_numbers
-from priory.audit.prices import prices
 from priory.audit.primitives import primitives
 from priory.audit.samplers import exactness, forks, planted_bias, selection_law, support
 from priory.audit.settings import SETTINGS, replayed_from_public, replayed_mechanism, replayed_setting
@@ -36,6 +36,8 @@ TESTS: tuple[Test, ...] = (
     *(partial(replayed_mechanism, name) for name in MECHANISMS),
     *(partial(replayed_from_public, name) for name, entry in MECHANISMS.items() if entry.with_public is not None),
     *(partial(replayed_setting, name) for name in SETTINGS),
+    thresholds,
+    discoveries,
     *(partial(caught, name) for name in BUGS),
     *(partial(attacked, name) for name in MECHANISMS),
     canaries,
@@ -113,8 +115,6 @@ def _pool(processes: int) -> Iterator[ProcessPoolExecutor]:
     # Not forked: the numerical libraries have threads, which a fork would stop in the middle.
     context = multiprocessing.get_context("spawn")
     # Each process uses one thread for linear algebra: more would wait for each other.
-    with (
-        patch.dict(os.environ, dict.fromkeys(THREADS, "1")),
-        ProcessPoolExecutor(processes, mp_context=context) as pool,
-    ):
+    alone = patch.dict(os.environ, dict.fromkeys(THREADS, "1"))
+    with alone, ProcessPoolExecutor(processes, mp_context=context) as pool:
         yield pool

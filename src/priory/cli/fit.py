@@ -13,9 +13,10 @@ import typer
 from priory.app.fit import fit as make_release
 from priory.app.registry import MECHANISMS
 from priory.cli.output import AsJson, Stopped, say, write, write_json
-from priory.cli.privacy import Delta, Epsilon, Rho, Unit
+from priory.cli.privacy import Delta, Effort, Epsilon, Rho, Unit
 from priory.cli.progress import shown
 from priory.errors import NOTHING_SPENT, PrioryError, SizeError, Spent
+from priory.mechanisms.steps.effort import NORMAL
 from priory.privacy.encoding import encode_statement
 
 
@@ -25,7 +26,9 @@ def complete_mechanism(incomplete: str) -> list[tuple[str, str]]:
 
 
 def fit(
-    data: Annotated[Path, typer.Argument(help="The private table: CSV (.gz) or Parquet.")],
+    data: Annotated[
+        Path, typer.Argument(help="The private table, of any kind that can be opened; - is CSV from stdin.")
+    ],
     schema: Annotated[Path, typer.Option(help="The schema of the table.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The release file to write.")],
     *,
@@ -48,10 +51,11 @@ def fit(
     row_limit: Annotated[
         int | None, typer.Option(help="How many rows the table may have at most; default: 2^32.")
     ] = None,
+    effort: Effort = NORMAL,
     as_json: AsJson = False,
 ) -> None:
     """Make a release of a private table."""
-    with _spending(output), shown("reading the table", is_wanted=not as_json) as progress:
+    with spending(output), shown("reading the table", is_wanted=not as_json) as progress:
         release = make_release(
             data,
             schema,
@@ -67,6 +71,7 @@ def fit(
             unit=unit,
             max_rows=max_rows,
             row_limit=row_limit,
+            effort=effort,
             progress=progress,
             randomness=randomness,
         )
@@ -82,8 +87,8 @@ class _Terminated(KeyboardInterrupt):
 
 
 @contextmanager
-def _spending(output: Path) -> Iterator[None]:
-    """Let no end of a fit leave the question open what was spent; SIGTERM ends it as Ctrl-C does."""
+def spending(output: Path | None) -> Iterator[None]:
+    """Let no end of a run leave the question open what was spent; SIGTERM ends it as Ctrl-C does."""
     try:
         with _terminable():
             yield
@@ -98,10 +103,10 @@ def _spending(output: Path) -> Iterator[None]:
         raise Stopped("out of memory", _left_by(error, output), exit_code=SizeError.exit_code) from None
 
 
-def _left_by(error: BaseException, output: Path) -> Spent | None:
-    """What was spent; None where the release was written before the error came."""
+def _left_by(error: BaseException, output: Path | None) -> Spent | None:
+    """What was spent; None where the output was written before the error came."""
     spent: Spent | None = getattr(error, "spent", None)
-    return NOTHING_SPENT if spent is None and not output.exists() else spent
+    return NOTHING_SPENT if spent is None and not (output and output.exists()) else spent
 
 
 @contextmanager
@@ -111,12 +116,12 @@ def _terminable() -> Iterator[None]:
     if not is_ours or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         yield
         return
-    signal.signal(signal.SIGTERM, _terminate)
+
+    def terminate(_number: int, _frame: FrameType | None) -> None:
+        raise _Terminated
+
+    signal.signal(signal.SIGTERM, terminate)
     try:
         yield
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-
-
-def _terminate(_number: int, _frame: FrameType | None) -> None:
-    raise _Terminated

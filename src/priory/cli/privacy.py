@@ -10,22 +10,21 @@ from priory.cli.output import AsJson, say, show, write, write_json
 from priory.data.schema import Schema, check_person
 from priory.data.visible import visible
 from priory.errors import OptionError
-from priory.privacy.budget import Budget
+from priory.privacy.budget import Budget, exact
 from priory.privacy.explain import explain as explained
 from priory.privacy.ledger import ENTRY_KEYS, Ledger, Terms, describe
 from priory.queries.sensitivity import Relation
 
 Epsilon = Annotated[str | None, typer.Option(help="What may be spent; pure without --delta.")]
 Delta = Annotated[
-    str | None,
-    typer.Option(help="With epsilon: a person changes a probability p to at most e^epsilon * p + delta."),
+    str | None, typer.Option(help="With epsilon: a person changes a probability p to at most e^epsilon * p + delta.")
 ]
 Rho = Annotated[str | None, typer.Option(help="What may be spent in zCDP, instead of epsilon.")]
 CurrencyName = Annotated[
-    str | None,
-    typer.Option(help="With --delta, what the book adds up: zcdp, the default, or gaussian."),
+    str | None, typer.Option(help="With --delta, what the book adds up: zcdp, the default, or gaussian.")
 ]
 RelationName = Annotated[str, typer.Option(help="Which tables are neighbours: add-remove or replace-one.")]
+Effort = Annotated[str, typer.Option(help="How much work it may take: low, normal or high.")]
 Unit = Annotated[str | None, typer.Option(help="The column that names the person of a row; default: the schema's.")]
 MaxRows = Annotated[int, typer.Option(help="With --unit, how many rows of one person count.")]
 
@@ -46,23 +45,18 @@ def explain(
     if not as_json:
         write(str(words))
         return
-    write_json(
-        {
-            "budget": str(words.budget),
-            "epsilon": words.epsilon,
-            "delta": words.delta,
-            "tail": words.tail,
-            "beliefs": [{"before": belief.before, "after": belief.after} for belief in words.beliefs],
-            "words": list(words.lines),
-        }
-    )
+    facts = {"budget": str(words.budget), "epsilon": words.epsilon, "delta": words.delta, "tail": words.tail}
+    beliefs = [{"before": belief.before, "after": belief.after} for belief in words.beliefs]
+    write_json({**facts, "beliefs": beliefs, "words": list(words.lines)})
 
 
 @ledger.command("init")
 def init(
     path: Annotated[Path, typer.Argument(help="The ledger file to make.")],
-    schema: Annotated[Path, typer.Option(help="The schema of the data set.")],
     *,
+    schema: Annotated[
+        Path | None, typer.Option(help="The schema of the data set; without one, the first fit's is bound to it.")
+    ] = None,
     dataset: Annotated[str | None, typer.Option(help="The data set's name; default: the schema's.")] = None,
     epsilon: Epsilon = None,
     delta: Delta = None,
@@ -71,15 +65,35 @@ def init(
     relation: RelationName = Relation.ADD_REMOVE.value,
     unit: Unit = None,
     max_rows: MaxRows = 1,
+    additive: Annotated[
+        str | None,
+        typer.Option(
+            help="The part of delta for thresholds, as schema discover has; default: none, or 1/10 without a schema."
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Make the book of a data set. Its terms are fixed for good; a new version of the table keeps its book."""
-    described = Schema.load(schema)
-    unit = described.person if unit is None else unit
-    if unit is not None:
+    described = None if schema is None else Schema.load(schema)
+    if described is None and dataset is None:
+        raise OptionError("--dataset", "a book without a schema needs the name of the data set")
+    if described is not None:
+        unit = described.person if unit is None else unit
+    if described is not None and unit is not None:
         check_person(unit, described.columns)
-    total = Budget.of(epsilon=epsilon, delta=delta, rho=rho, currency=currency, relation=relation, max_rows=max_rows)
-    book = Ledger.create(path, Terms(dataset or described.name, described.dump(), total, unit))
+    if additive is None:
+        additive = "0" if described is not None or delta is None else str(exact("delta", delta) / 10)
+    total = Budget.of(
+        epsilon=epsilon,
+        delta=delta,
+        rho=rho,
+        currency=currency,
+        relation=relation,
+        max_rows=max_rows,
+        additive=additive,
+    )
+    name, text = (dataset or "", "") if described is None else (dataset or described.name, described.dump())
+    book = Ledger.create(path, Terms(name, text, total, unit))
     if as_json:
         write_json(describe(book))
         return

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from priory.cli.output import AsJson, say, stdout, write, write_json
+from priory.cli.progress import working
 from priory.data.streaming import plain_rows, write_csv
 from priory.data.table import Table
 from priory.data.visible import visible
@@ -22,7 +23,7 @@ class Details:
     """Options of every answer: which rows, which confidence, and which quantile."""
 
     where: str | None
-    level: float
+    level: float | None
     at: float
 
 
@@ -43,6 +44,7 @@ def query(
     ] = None,
     cdf: Annotated[str | None, typer.Option(metavar="COLUMN", help="Which share has at most each value.")] = None,
     level: Annotated[float, typer.Option(help="How often intervals should hold the truth.")] = 0.9,
+    intervals: Annotated[bool, typer.Option(help="Give each answer its interval.")] = True,
     limit: Annotated[
         int | None, typer.Option(help=f"How many rows to print; on a terminal {SHOWN} by default.")
     ] = None,
@@ -61,7 +63,9 @@ def query(
     asked = [(what, column) for what, column in options.items() if column is not None]
     if len(asked) > 1:
         raise OptionError(f"--{asked[1][0]}", f"ask one thing at a time; --{asked[0][0]} is given, too")
-    table = _answered(Release.load(release), asked, columns or [], Details(where, level, 0.5 if at is None else at))
+    how = Details(where, level if intervals else None, 0.5 if at is None else at)
+    with working("answering", is_wanted=not as_json):
+        table = _answered(Release.load(release), asked, columns or [], how)
     _print(table, limit, as_csv=as_csv, as_json=as_json)
 
 

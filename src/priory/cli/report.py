@@ -8,6 +8,7 @@ import typer
 
 from priory.cli.output import AsJson, say, write_json
 from priory.cli.privacy import Unit, check_output
+from priory.cli.progress import working
 from priory.data.writing import written_whole
 from priory.errors import OptionError, ReleaseError
 from priory.release import Release, load
@@ -38,16 +39,17 @@ def report(
     loaded = load(release)
     if against is None:
         if not_private or yes or ledger is not None or unit is not None:
-            raise OptionError(
-                "--against", "--not-private, --yes, --ledger and --unit are about a private table; name it"
-            )
+            said = "--not-private, --yes, --ledger and --unit are about a private table; name it"
+            raise OptionError("--against", said)
         output = output or release.with_suffix(".html")
         check_output(output)
-        loaded.report(output)
+        with working("making the page", is_wanted=not as_json):
+            loaded.report(output)
     else:
         output = output or release.with_suffix(f".{MARK}.html")
         _check_confirmed(output, not_private=not_private, yes=yes)
-        _write_truth(loaded, against, output, ledger, unit)
+        with working("comparing", is_wanted=not as_json):
+            _write_truth(loaded, against, output, ledger, unit)
     if as_json:
         write_json({"output": str(output), "is_private": against is None and loaded.statement.is_private})
         return
@@ -57,19 +59,15 @@ def report(
 def _check_confirmed(output: Path, *, not_private: bool, yes: bool) -> None:
     """Everything that must be said before private rows are read for nothing."""
     if not not_private:
-        raise OptionError(
-            "--against",
-            "a page of true errors shows private counts and is no release; say --not-private if you mean it",
-        )
+        said = "a page of true errors shows private counts and is no release; say --not-private if you mean it"
+        raise OptionError("--against", said)
     if MARK not in output.name:
         raise OptionError("--output", f"the name of such a page must contain {MARK}, as in people.{MARK}.html")
     check_output(output)
     if yes:
         return
     if not sys.stdin.isatty():
-        raise OptionError(
-            "--yes", "nobody is there to be asked; say --yes if private counts may be written to the file"
-        )
+        raise OptionError("--yes", "nobody is there to be asked; give it if private counts may be written to the file")
     say("This reads the private table without paying and writes true counts to a file. Only the curator may see it.")
     typer.confirm("Write it?", abort=True, err=True)
 
@@ -85,14 +83,9 @@ def _write_truth(release: Release, table: Path, output: Path, ledger: Path | Non
     if book is not None:
         book.check(schema=release.schema.dump(), person=book.terms.person)
     person = unit or (release.schema.person if book is None else book.terms.person)
-    source = open_source(
-        table,
-        release.schema,
-        unit=person,
-        max_rows=release.statement.budget.max_rows,
-        # Without the book nobody knows which rows of a person counted; any others will do for comparing.
-        key=bytes(32) if book is None else book.secret,
-    )
+    # Without the book nobody knows which rows of a person counted; any others will do for comparing.
+    key = bytes(32) if book is None else book.secret
+    source = open_source(table, release.schema, unit=person, max_rows=release.statement.budget.max_rows, key=key)
     text = str(truth_page(release, source, confirmed=True))
     with written_whole(output) as draft:
         # Nobody else on this machine may read it, from the first byte on.

@@ -53,11 +53,7 @@ class Base(ABC):
         """About how much memory its oracle takes, tilted on these cliques."""
 
     def oracle(self, potentials: Mapping[Any, Values]) -> tuple[float, dict[Clique, Factor]]:
-        """log Z and the marginals on the cliques of `potentials`, each summing to 1.
-
-        Raises:
-            DomainError: a clique or a shape does not fit the domain, or the potentials leave no mass.
-        """
+        """log Z and the marginals, summing to 1, on the cliques of `potentials`; a `DomainError` if they do not fit."""
         checked = potentials_of(self.domain, potentials)
         oracle = self.bind(tuple(checked))
         log_z, marginals = oracle(oracle.layout.pack(checked))
@@ -222,6 +218,13 @@ class PublicRows(Base):
     def __repr__(self) -> str:
         return f"PublicRows({len(self.codes)} distinct rows over {len(self.domain)} attributes)"
 
+    def thinned(self, rows: int) -> "PublicRows":
+        """So many of the rows at random, always the same ones, with their weights; all where there are no more."""
+        if len(self.codes) <= rows:
+            return self
+        kept = np.random.default_rng(0).choice(len(self.codes), rows, replace=False)
+        return PublicRows(self.codes[kept], self.domain, self.shares[kept])
+
     def bind(self, cliques: Iterable[Clique]) -> Oracle:
         return RowsOracle(Layout.of(self.domain, cliques), self.codes, np.log(self.shares))
 
@@ -230,6 +233,20 @@ class PublicRows(Base):
 
     def tilt(self, potentials: Potentials) -> RowsTilted:
         return RowsTilted.of(Layout.of(self.domain, potentials), self.codes, np.log(self.shares), potentials)
+
+
+class Cells(Uniform):
+    """The cells of one table with given shares, less the potentials `theta` on the cliques of a layout."""
+
+    def __init__(self, domain: Domain, shares: Array, layout: Layout, theta: Array) -> None:
+        super().__init__(domain)
+        self._codes = np.indices(domain.shape).reshape(len(domain.shape), -1).T.astype(np.int32)
+        own = RowsOracle(layout, self._codes, np.zeros(len(self._codes))).logs(theta)
+        with np.errstate(divide="ignore"):
+            self._logs = np.log(shares.reshape(-1)) - own
+
+    def bind(self, cliques: Iterable[Clique]) -> Oracle:
+        return RowsOracle(Layout.of(self.domain, cliques), self._codes, self._logs)
 
 
 def checked_codes(codes: ArrayLike, domain: Domain) -> NDArray[np.int32]:
@@ -251,11 +268,7 @@ def _distinct(codes: NDArray[np.int32], shares: Array) -> tuple[NDArray[np.int32
 
 
 class Mixture(Base):
-    """A weighted average of bases: Z = Σ w_k Z_k and μ = Σ w_k Z_k μ_k / Z.
-
-    Args:
-        parts: weights, which sum to 1, and bases over one domain.
-    """
+    """A weighted average of bases over one domain, weights adding up to 1: Z = Σ w_k Z_k and μ = Σ w_k Z_k μ_k / Z."""
 
     def __init__(self, parts: Sequence[tuple[float, Base]]) -> None:
         if not parts:

@@ -77,9 +77,8 @@ def read_terms(connection: sqlite3.Connection) -> tuple[Terms, bytes]:
     if connection.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION:
         raise LedgerError("this file is not a ledger")
     if _format(connection) > FORMAT:
-        raise LedgerError(
-            f"this ledger has format {_format(connection)}; this version of priory reads up to {FORMAT}: upgrade it"
-        )
+        said = f"this ledger has format {_format(connection)}; this version of priory reads up to {FORMAT}"
+        raise LedgerError(f"{said}: upgrade it")
     if connection.execute("PRAGMA quick_check").fetchone()[0] != "ok":
         raise _damaged()
     rows = connection.execute("SELECT text, secret, seal FROM terms").fetchall()

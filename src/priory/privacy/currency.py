@@ -31,11 +31,9 @@ def budget_for(
     relation: str | Relation,
     max_rows: int,
 ) -> Budget:
-    """The budget that the options of a fit mean for a mechanism that spends `choice_share` of it on private choices.
-
-    In a book of ρ (ε, δ) buys the same ρ whatever the run pays in, so that books filled before keep their meaning; a
-    run that makes no private choices then pays in μ² = 2ρ, and its statement says the smaller ε that this is exactly.
-    """
+    """The budget that the options of a fit mean for a mechanism that spends `choice_share` of it on private choices."""
+    # In a book of ρ (ε, δ) buys the same ρ whatever the run pays in, so that books filled before keep their meaning; a
+    # run that makes no private choices then pays in μ² = 2ρ, and its statement says the smaller ε that this is exactly.
     whole = Budget.of(epsilon=epsilon, delta=delta, rho=rho, relation=relation, max_rows=max_rows)
     if whole.epsilon is None or whole.delta is None:
         return whole
@@ -45,11 +43,11 @@ def budget_for(
     if RoundedGaussian.kind not in randomness.kinds:
         return whole
     if book is not None:
-        return _in_mu_squared(whole) if choice_share == 0 else whole
+        return in_mu_squared(whole) if choice_share == 0 else whole
     return exact if exact.amount / 2 > whole.amount * (1 + Fraction(math.pi / 2 - 1) * choice_share) else whole
 
 
-def _in_mu_squared(budget: Budget) -> Budget:
+def in_mu_squared(budget: Budget) -> Budget:
     """The same ρ as μ² = 2ρ, with the ε that this is at the budget's δ."""
-    amount, delta = 2 * budget.amount, budget.delta or Fraction(0)
+    amount, delta = 2 * budget.amount, (budget.delta or Fraction(0)) - budget.additive
     return replace(budget, currency=Currency.GAUSSIAN, amount=amount, epsilon=gaussian_epsilon(amount, delta))

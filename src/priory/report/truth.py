@@ -20,8 +20,7 @@ from priory.release.release import LEVEL
 from priory.report import charts
 from priory.report.answered import Answer, answered
 from priory.report.contents import places_alone
-from priory.report.html import Html, element, joined, shortened
-from priory.report.page import Page, Section, paragraph, table, tiles
+from priory.report.page import Html, Page, Section, element, joined, paragraph, shortened, table, tiles
 from priory.report.sections import amount, card
 
 STAMP = "NOT PRIVATE – true errors against the private rows. For the curator only: never publish, mail or upload this."
@@ -63,31 +62,19 @@ def compared(release: Release, source: Source) -> Comparison:
     model = release.model
     answers = answered(release, [(places,) for places in places_alone(release)])
     truths = [factor.values for factor in source.count([(name,) for name in release.domain])]
-    columns = tuple(
-        Compared(answer, answer.places[0].summed(truth), _distance(model.project(name).values, truth))
-        for name, answer, truth in zip(release.domain, answers, truths, strict=True)
-    )
+    pairs_of = zip(release.domain, answers, truths, strict=True)
+    apart = [(answer, truth, _distance(model.project(name).values, truth)) for name, answer, truth in pairs_of]
+    columns = tuple(Compared(answer, answer.places[0].summed(truth), far) for answer, truth, far in apart)
     small = (pair for pair in itertools.combinations(release.domain, 2) if release.domain.size_of(pair) <= MOST_CELLS)
     pairs = list(itertools.islice(small, MOST_PAIRS))
-    distances = [
-        (pair, _distance(model.project(pair).values, truth.values))
-        for pair, truth in zip(pairs, source.count(pairs), strict=True)
-    ]
+    counted = zip(pairs, source.count(pairs), strict=True)
+    distances = [(pair, _distance(model.project(pair).values, truth.values)) for pair, truth in counted]
     distances.sort(key=lambda each: -np.nan_to_num(each[1], nan=-1.0))
     return Comparison(model.total, int(truths[0].sum()), columns, tuple(distances))
 
 
 def truth_page(release: Release, source: Source, *, confirmed: bool = False) -> Page:
-    """The page of true errors.
-
-    Args:
-        release: what was released.
-        source: the private table.
-        confirmed: that the caller knows that private rows are read and shown, and nothing protects them.
-
-    Raises:
-        OptionError: it was not confirmed. Nothing was read.
-    """
+    """The page of true errors, once it is `confirmed` that private rows are read and shown, and nobody is protected."""
     if not confirmed:
         raise OptionError("confirmed", "this page shows true counts of private rows; nothing was read")
     found = compared(release, source)
@@ -118,10 +105,8 @@ def _what() -> Section:
         "this page sees private counts. Choosing a mechanism, a budget or a model by it, and then publishing, breaks "
         "the promise of the release: what is published would depend on private rows that nobody paid for."
     )
-    same_rows = paragraph(
-        "Where a person has more rows than count, the table must be opened with the ledger of the release for the same "
-        "rows to count."
-    )
+    opened = "the table must be opened with the ledger of the release for the same rows to count"
+    same_rows = paragraph(f"Where a person has more rows than count, {opened}.")
     return Section("what", "What this is", joined(warning, same_rows))
 
 

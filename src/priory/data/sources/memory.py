@@ -1,12 +1,12 @@
 """Memory: a source of compact integer codes."""
 
-import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 
+from priory.cores import available
 from priory.data.codec import Codes
 from priory.data.sources.source import ROW_LIMIT
 from priory.queries.domain import Clique, Domain, checked_cliques
@@ -20,19 +20,12 @@ MANY = 2**24
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MemorySource:
-    """Records held as one array of codes for each attribute.
+    """Records held as one array of codes for each attribute."""
 
-    Attributes:
-        domain: the attributes and their sizes.
-        codes: the codes of each attribute, all of one length, in the order of the domain.
-        records: how many there are. Secret under add-remove: only the curator may ask.
-        row_limit: how many rows are declared.
-    """
-
-    domain: Domain
-    codes: tuple[Codes, ...]
-    records: int
-    row_limit: int = ROW_LIMIT
+    domain: Domain  # the attributes and their sizes
+    codes: tuple[Codes, ...]  # the codes of each attribute, all of one length, in the order of the domain
+    records: int  # how many there are. Secret under add-remove: only the curator may ask
+    row_limit: int = ROW_LIMIT  # how many rows are declared
 
     def __repr__(self) -> str:
         return f"MemorySource({len(self.domain)} attributes)"
@@ -41,7 +34,7 @@ class MemorySource:
         domains = checked_cliques(self.domain, cliques)
         if self.records * len(domains) < MANY:
             return [self._counted(clique) for clique in domains]
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
+        with ThreadPoolExecutor(available()) as pool:
             return list(pool.map(self._counted, domains))
 
     def _counted(self, clique: Domain) -> Factor:
