@@ -16,6 +16,7 @@ from priory.answer.intervals import (
     source_of,
 )
 from priory.answer.redraws import Redraws
+from priory.answer.ties import Ties
 from priory.data.schema import Schema
 from priory.errors import SizeError
 from priory.model.model import Model
@@ -24,7 +25,7 @@ from priory.queries.factor import Array
 from priory.queries.query import Query
 
 MOST_CELLS = 10_000_000
-_RANK: tuple[Source, ...] = ("measured", "inferred", "prior")
+_RANK: tuple[Source, ...] = ("measured", "inferred", "independent by assumption", "prior")
 # Draws of a million cells each would take gigabytes: then there are fewer of them.
 _DRAWN_CELLS = 20_000_000
 # Redrawn models keep their calibrated tables for the next question up to so many bytes together.
@@ -112,6 +113,11 @@ class Redrawing:
         draws = min(self.draws, max(10, _DRAWN_CELLS // max(1, cells)))
         return Redraws.of(self.model, self.measurements, draws=draws)
 
+    @cached_property
+    def ties(self) -> Ties:
+        """Which attributes are tied together."""
+        return Ties.of(self.model, self.measurements)
+
     def repeats(self, queries: Sequence[Query]) -> list[Array]:
         """Answers of each redrawn model to each query; fewer draws are asked where there are very many answers."""
         redraws = self.redraws
@@ -176,7 +182,7 @@ class Basis:
             hidden = redraws.hidden(term.query, answer, source)
         laid = term.laid(answer)
         again = np.array([term.laid(each) for each in repeats]).reshape(len(repeats), *laid.shape)
-        return Drawn(laid, again, term.laid(hidden), source)
+        return Drawn(laid, again, term.laid(hidden), self.redrawing.ties.named(source, term.query.clique))
 
     def _noise_alone(self, query: Query, answer: Array) -> Array:
         """Where an estimate cannot be repeated: the noise of what was itself measured, and how far the estimate is off.

@@ -13,7 +13,7 @@ from priory.queries.factor import Array
 from priory.queries.parts import Identity
 from priory.queries.query import Query
 
-Source = Literal["measured", "inferred", "prior"]
+Source = Literal["measured", "inferred", "independent by assumption", "prior"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +26,8 @@ class Interval:
         high: the upper ends.
         source: "measured" where a measurement has all attributes of the query; "inferred" where measurements tie them
             together only through others, and what the model assumes is judged by how it predicts measured marginals
-            left out; "prior" where nothing measured speaks of some of them: nothing is then known of the error.
+            left out; "independent by assumption" where nothing ties some of them to the others; "prior" where nothing
+            measured speaks of some of them: nothing is then known of the error.
     """
 
     estimate: Array

@@ -12,7 +12,21 @@ from typing import Annotated, NoReturn
 import typer
 
 import priory
-from priory.cli import audit, combine, demo, estimate, fit, plan, privacy, query, report, sample, schema, statement
+from priory.cli import (
+    audit,
+    combine,
+    demo,
+    estimate,
+    fit,
+    plan,
+    privacy,
+    quality,
+    query,
+    report,
+    sample,
+    schema,
+    statement,
+)
 from priory.cli.output import Stopped
 from priory.data.visible import visible
 from priory.errors import NOTHING_SPENT, PrioryError, Spent
@@ -31,6 +45,7 @@ app.add_typer(schema.app, name="schema")
 app.command("plan")(plan.plan)
 app.command("fit")(fit.fit)
 app.command("query")(query.query)
+app.command("quality")(quality.quality)
 app.command("sample")(sample.sample)
 app.command("combine")(combine.combine)
 app.command("estimate")(estimate.estimate)

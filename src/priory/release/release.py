@@ -7,9 +7,10 @@ from functools import cached_property
 from pathlib import Path
 
 from priory import hooks
-from priory.answer import quantiles, tables
+from priory.answer import association, quantiles, tables
 from priory.answer.basis import Basis, Redrawing
 from priory.answer.grid import Names
+from priory.answer.quality import Quality, quality
 from priory.answer.where import Given
 from priory.data.schema import Schema
 from priory.data.table import Table, html_facts
@@ -167,6 +168,32 @@ class Release:
     def answer(self, query: Query | Workload, *, level: float = LEVEL, draws: int = DRAWS) -> Table:
         """Answers to a product query, or to all queries of a workload; see `marginal`."""
         return self._stamped(tables.answer(self.basis(level, draws), query))
+
+    def correlation(self, *columns: str) -> Table:
+        """Pearson's correlation and Cramér's V of each pair of the columns, or of all, the strongest pairs first.
+
+        A correlation is that of the values, missing ones left out; it is null where a column has no numbers. Cramér's V
+        says how much one column tells about the other, from 0 to 1, whatever their kinds.
+        """
+        return self._stamped(association.correlation(self.basis(), columns))
+
+    def quality(self, *, redraw: bool = False) -> Table:
+        """Which columns and pairs are above the noise, and which are dominated by it; no private row is read.
+
+        Args:
+            redraw: whether the expected errors come from redrawing the noise, as intervals do: closer, and slower. By
+                default they are those of the noisy counts themselves, which the estimate improves on.
+
+        Returns:
+            A row for each column and each measured pair, and for the strongest other pairs: `strength` (Cramér's V),
+            `error` (the share of rows to expect in a wrong cell), `clear` (the share of rows in cells at least twice as
+            large as their standard error) and `verdict`. The notes sum it up.
+        """
+        return self._stamped(self.judged(redraw=redraw).table())
+
+    def judged(self, *, redraw: bool = False) -> Quality:
+        """The judgements that `quality` shows."""
+        return quality(self.basis(), redraw=redraw)
 
     def sample(self, n: int | None = None, *, where: Given = None, seed: Seed = None) -> Table:
         """Synthetic rows in the user's own terms: the schema's columns in its order, without ids and texts.

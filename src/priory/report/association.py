@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from priory.answer.association import cramers_v
 from priory.model.model import Model
 from priory.queries.factor import Array
 from priory.queries.query import Query
@@ -41,19 +42,3 @@ def associations(model: Model, attributes: Sequence[Places], *, most: int) -> As
     for (i, j), table in zip(pairs, model.answers(queries), strict=True):
         strengths[i, j] = strengths[j, i] = cramers_v(table)
     return Associations(names, strengths, len(attributes) - len(names))
-
-
-def cramers_v(table: Array) -> float:
-    """√(χ² / (n·(min(rows, columns) − 1))) of a table of counts, over the rows and columns that are not empty.
-
-    >>> cramers_v(np.array([[5.0, 0.0], [0.0, 3.0]])), cramers_v(np.array([[1.0, 2.0], [2.0, 4.0]]))
-    (1.0, 0.0)
-    """
-    table = np.maximum(table, 0.0)
-    table = table[table.sum(axis=1) > 0][:, table.sum(axis=0) > 0]
-    total, shorter = table.sum(), min(table.shape)
-    if total <= 0 or shorter < 2:
-        return 0.0
-    expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / total
-    square = float(((table - expected) ** 2 / expected).sum() / total)
-    return min(1.0, float(np.sqrt(max(square, 0.0) / (shorter - 1))))

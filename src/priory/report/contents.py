@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from priory.model.bases import Base
-from priory.model.model import Model
+from priory.answer.ties import below
 from priory.queries.domain import Clique
 from priory.release import Release
 from priory.report.answered import Answer, answered
@@ -48,10 +47,7 @@ class Contents:
     def cliques(self) -> tuple[Clique, ...]:
         """Sets of several attributes that were measured, or that the model ties together."""
         cliques = [m.query.clique for m in self.release.measurements if m.query.rows > 1]
-        layer: Base = self.release.model
-        while isinstance(layer, Model):
-            cliques += layer.cliques
-            layer = layer.base
+        cliques += below(self.release.model)[1]
         return tuple(dict.fromkeys(clique for clique in cliques if len(clique) > 1))
 
 

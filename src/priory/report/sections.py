@@ -22,6 +22,7 @@ MOST_RANKED = 14
 SOURCES = {
     "measured": "measured",
     "inferred": "inferred from what was measured",
+    "independent by assumption": "independent by assumption",
     "prior": "not measured: as it was known before",
 }
 
