@@ -1,10 +1,11 @@
 """Contents: everything a report shows, worked out from the release alone; no private row is ever read for it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from priory.answer.quality import Quality
 from priory.answer.ties import below
 from priory.queries.domain import Clique
 from priory.release import Release
@@ -29,6 +30,8 @@ class Contents:
     columns: tuple[Answer, ...]  # the groups of each attribute with their intervals
     associations: Associations  # how strongly pairs go together
     pairs: tuple[Answer, ...]  # the strongest of them
+    quality: Quality  # which columns and pairs are above the noise
+    means: Mapping[str, str]  # of each column of numbers, its mean with the interval, in words
 
     @classmethod
     def of(cls, release: Release) -> "Contents":
@@ -41,7 +44,8 @@ class Contents:
         strongest = [release.domain.clique(pair) for pair in compared.strongest(MOST_PAIRS, LEAST_STRENGTH)]
         asked = [*((places,) for places in alone), *(tuple(by_name[name] for name in pair) for pair in strongest)]
         answers = answered(release, asked)
-        return cls(release, tuple(answers[: len(alone)]), compared, tuple(answers[len(alone) :]))
+        columns, pairs = tuple(answers[: len(alone)]), tuple(answers[len(alone) :])
+        return cls(release, columns, compared, pairs, release.judged(), _means(release))
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
@@ -61,6 +65,23 @@ def places_alone(release: Release) -> list[Places]:
     return [
         Places.of(each, release.model.project(each.name).values, n) for each, n in zip(attributes, most, strict=True)
     ]
+
+
+def _means(release: Release) -> dict[str, str]:
+    found = {}
+    for column in release.columns.modelled:
+        if column.is_numeric:
+            cells = [values[0] for values in release.mean(column.name).to_dict().values()]
+            mean, *ends = ["–" if cell is None else _written(cell) for cell in cells[:3]]
+            found[column.name] = f"mean {mean}" if cells[1] is None else f"mean {mean} [{', '.join(ends)}]"
+    return found
+
+
+def _written(value: object) -> str:
+    """A mean for people: a number with four digits, or more before the point; or a date."""
+    if not isinstance(value, float):
+        return str(value)
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
 def _most_measured(places: Sequence[Places], release: Release) -> list[Places]:

@@ -15,6 +15,7 @@ def page_of(release: Release) -> Page:
     """The report of a release, worked out from the release alone."""
     contents = Contents.of(release)
     optional = (
+        sections.quality(contents),
         sections.privacy(contents),
         sections.reading(),
         sections.columns(contents),
