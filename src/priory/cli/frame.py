@@ -17,6 +17,7 @@ from priory.cli import (
     combine,
     demo,
     estimate,
+    evaluate,
     fit,
     plan,
     privacy,
@@ -50,6 +51,7 @@ app.command("sample")(sample.sample)
 app.command("combine")(combine.combine)
 app.command("estimate")(estimate.estimate)
 app.command("report")(report.report)
+app.command("evaluate")(evaluate.evaluate)
 app.add_typer(privacy.ledger, name="ledger")
 app.command("statement")(statement.statement)
 app.command("explain")(privacy.explain)

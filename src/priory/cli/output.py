@@ -87,7 +87,12 @@ def write_data(text: str) -> None:
 
 def write_json(result: Any) -> None:  # noqa: ANN401 - whatever JSON can hold
     """Print a result for programs; what cannot be seen is written as JSON's own escapes."""
-    sys.stdout.write(_ended(json_escaped(json.dumps(result, ensure_ascii=False, indent=2))))
+    sys.stdout.write(json_text(result))
+
+
+def json_text(result: Any) -> str:  # noqa: ANN401
+    """A result as JSON without a character that a terminal obeys."""
+    return _ended(json_escaped(json.dumps(result, ensure_ascii=False, indent=2)))
 
 
 def json_escaped(text: str) -> str:

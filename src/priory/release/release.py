@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from priory import hooks
 from priory.answer import association, quantiles, tables
@@ -265,6 +266,15 @@ class Release:
             files["schema"] = {"schema.yaml": self.schema.dump().encode()}
         parts = {name: (part, getattr(self, part.field)) for name, part in PARTS.items()}
         return files | {name: part.encode(value) for name, (part, value) in parts.items() if value}
+
+    def plot(self, *columns: str) -> Any:  # noqa: ANN401 - altair has no types
+        """A chart of altair, for a notebook or for its `save`: of a column, of two, or of how all go together.
+
+        Raises:
+            OptionError: a column is unknown, or there are more than two.
+            MissingExtra: the libraries that draw are not installed: `pip install 'priory[report]'`.
+        """
+        return hooks.plot(self, columns)
 
     def report(self, path: str | Path) -> None:
         """Write one HTML file to look at, made from this release alone; it opens offline and runs no script.

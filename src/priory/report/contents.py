@@ -69,7 +69,7 @@ def places_alone(release: Release) -> list[Places]:
 
 def _means(release: Release) -> dict[str, str]:
     found = {}
-    for column in release.columns.modelled:
+    for column in () if release.schema is None else release.schema.modelled:
         if column.is_numeric:
             cells = [values[0] for values in release.mean(column.name).to_dict().values()]
             mean, *ends = ["–" if cell is None else _written(cell) for cell in cells[:3]]
