@@ -1,11 +1,13 @@
 """Fit: the whole job, from a private table to a release."""
 
+import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
 
 from priory.app.account import accounted
+from priory.app.cautions import caution_after, caution_before
 from priory.app.recipe import ordered, recipe_of
 from priory.app.registry import Mechanism
 from priory.data.schema import Schema
@@ -109,6 +111,7 @@ def fit(
         book.check(schema=text, person=unit)
         if unit not in (None, schema.person):
             schema.column(unit)
+        _warn(caution_before(budget))
         account.recorder = recorder = Recorder.beside(output, job)
         account.asked = book, budget
         account.reservation = book.reserve(budget, entry.name)
@@ -133,7 +136,14 @@ def fit(
         if output is not None:
             release.save(output)
             recorder.remove()
+        if release.estimate is not None:
+            _warn(caution_after(budget, release.estimate.total))
         return release
+
+
+def _warn(caution: str | None) -> None:
+    if caution is not None:
+        warnings.warn(caution, stacklevel=3)
 
 
 def _protected(

@@ -6,8 +6,10 @@ would obey; data for programs stays as it is.
 
 import json
 import re
+import shutil
 import sys
 from collections.abc import Iterable, Sequence
+from textwrap import TextWrapper
 from typing import IO, Annotated, Any, cast
 
 import typer
@@ -78,6 +80,16 @@ def show(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
 def write(text: str) -> None:
     """Print a result for people."""
     sys.stdout.write(_ended(visible(text, keeps_lines=True)))
+
+
+def write_statement(statement: object) -> None:
+    """Print a statement, one fact a line; a terminal gets lines that end between words, the next ones indented."""
+    lines = str(statement).splitlines()
+    if sys.stdout.isatty():
+        width = max(20, shutil.get_terminal_size().columns)
+        wrap = TextWrapper(width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+        lines = [piece for line in lines for piece in wrap.wrap(line)]
+    write("\n".join(lines))
 
 
 def write_data(text: str) -> None:

@@ -41,17 +41,24 @@ def report(
             raise OptionError(
                 "--against", "--not-private, --yes, --ledger and --unit are about a private table; name it"
             )
-        output = output or release.with_suffix(".html")
+        output = _checked_page(output or release.with_suffix(".html"))
         check_output(output)
         loaded.report(output)
     else:
-        output = output or release.with_suffix(f".{MARK}.html")
+        output = _checked_page(output or release.with_suffix(f".{MARK}.html"))
         _check_confirmed(output, not_private=not_private, yes=yes)
         _write_truth(loaded, against, output, ledger, unit)
     if as_json:
         write_json({"output": str(output), "is_private": against is None and loaded.statement.is_private})
         return
     say(f"Wrote {output}.")
+
+
+def _checked_page(path: Path) -> Path:
+    if path.suffix.lower() in (".pdf", ".docx", ".png", ".svg", ".md", ".csv", ".json", ".ipynb", ".priory"):
+        page = path.with_suffix(".html")
+        raise OptionError("--output", f"a report is one HTML file: call it {page}, and print it from a browser as PDF")
+    return path
 
 
 def _check_confirmed(output: Path, *, not_private: bool, yes: bool) -> None:

@@ -1,7 +1,7 @@
 """Release: measurements, model, schema and the privacy statement, as one file."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +15,7 @@ from priory.answer.quality import Quality, quality
 from priory.answer.where import Given
 from priory.data.schema import Schema
 from priory.data.table import Table, html_facts
-from priory.errors import PrioryError, ReleaseError
+from priory.errors import OptionError, PrioryError, ReleaseError
 from priory.estimate.measured import evidence
 from priory.model.model import Model
 from priory.model.sampling import checked_count
@@ -138,14 +138,22 @@ class Release:
     def quantile(
         self,
         column: str,
-        at: float = 0.5,
+        at: float | Sequence[float] = 0.5,
         *,
         by: Names = (),
         where: Given = None,
         level: float = LEVEL,
         draws: int = DRAWS,
     ) -> Table:
-        """The value that a share `at` of the rows of each group lies below, missing values left out."""
+        """The value that a share `at` of the rows of each group lies below, missing values left out.
+
+        With several shares, there is a column `at`, and the answers to each share follow one another.
+        """
+        if isinstance(at, Sequence) and not isinstance(at, str):
+            if not at:
+                raise OptionError("at", "at least one share from 0 to 1; got none")
+            each = [self.quantile(column, share, by=by, where=where, level=level, draws=draws) for share in at]
+            return Table.joined([table.labelled("at", share) for table, share in zip(each, at, strict=True)])
         return self._stamped(quantiles.quantile(self.basis(level, draws), column, at, by, where))
 
     def median(
