@@ -114,7 +114,7 @@ def _judged(
         return Judged(query.clique, UNMEASURED, strength)
     total = max(1.0, float(np.maximum(answer, 0.0).sum()))
     clear = float(answer[answer >= CLEAR * noise].sum() / total)
-    above = clear >= LEAST_CLEAR if strength is None else _is_dependent(query, answer, noise, evidence)
+    above = clear >= LEAST_CLEAR if strength is None else is_dependent(query, answer, noise, evidence)
     error = None if errors is None else min(1.0, 0.5 * _MEAN_ABSOLUTE * float(errors.sum()) / total)
     return Judged(query.clique, ABOVE if above else DOMINATED, strength, error, min(1.0, clear))
 
@@ -139,7 +139,7 @@ def _redrawn(basis: Basis, queries: Sequence[Query]) -> list[Array | None]:
     return found
 
 
-def _is_dependent(query: Query, answer: Array, noise: Array, evidence: Sequence[Measurement]) -> bool:
+def is_dependent(query: Query, answer: Array, noise: Array, evidence: Sequence[Measurement]) -> bool:
     """Whether noisy counts of a pair depart from independence by more than noise would.
 
     D = y − rcᵀ/n = (I − p1ᵀ) y (I − 1qᵀ) for counts y with row and column shares p and q. Of independent columns D is
@@ -170,10 +170,12 @@ def _noisy_counts(query: Query, evidence: Sequence[Measurement]) -> tuple[Array,
 
 
 def _measured_pairs(evidence: Sequence[Measurement]) -> list[Clique]:
-    pairs = [
-        (pair, m.query.domain.size_of(pair)) for m in evidence for pair in itertools.combinations(m.query.clique, 2)
-    ]
-    return list(dict.fromkeys(pair for pair, cells in pairs if cells <= MOST_CELLS))[:MOST_MEASURED]
+    pairs: dict[Clique, None] = {}
+    for each in evidence:
+        for pair in itertools.combinations(each.query.clique, 2):
+            if each.query.domain.size_of(pair) <= MOST_CELLS:
+                pairs[pair] = None
+    return list(pairs)[:MOST_MEASURED]
 
 
 def _others(basis: Basis, columns: Sequence[ModelledColumn], measured: set[Clique]) -> list[Judged]:

@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 
 from priory.answer.metrics import total_variation
+from priory.answer.where import modelled
 from priory.data.kinds import ModelledColumn
 from priory.data.sources.opening import open_source
 from priory.data.sources.source import Source
 from priory.data.table import text_table
-from priory.errors import DomainError, OptionError, ReleaseError
+from priory.errors import DomainError, ReleaseError
 from priory.privacy.ledger import Ledger
 from priory.queries.domain import Clique
 from priory.queries.factor import Array
@@ -136,15 +137,15 @@ def evaluate(
         DataError: the table cannot be read.
         DomainError: the table, or the workload, has other attributes.
     """
-    source = private_source(release, data, ledger, unit)
-    target = _target(release, target)
+    learned = _target(release, target)
     workload = _triples(release) if workload is None else workload.checked(release.domain)
+    source = private_source(release, data, ledger, unit)
     columns = _similarities(release, source, [(name,) for name in release.domain])
     return Evaluation(
         {name: value for (name,), value in columns.items()},
         _similarities(release, source, spread(release, 2, MOST_PAIRS)),
         _answered_well(release, source, workload),
-        _learned(release, source, target, seed),
+        _learned(release, source, learned, seed),
     )
 
 
@@ -214,10 +215,7 @@ def _target(release: Release, name: str | None) -> ModelledColumn | None:
     if name is None:
         able = [each for each in release.columns.modelled if 2 <= each.size <= MOST_CLASSES]
         return able[-1] if able else None
-    column = release.columns.column(name)
-    if not isinstance(column, ModelledColumn):
-        raise OptionError("target", f"{name!r} is of kind {column.kind}, which releases leave out")
-    return column
+    return modelled(release.columns, name, "target")
 
 
 def _learned(release: Release, source: Source, target: ModelledColumn | None, seed: int) -> Learned | str:
