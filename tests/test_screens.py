@@ -5,6 +5,7 @@ import os
 import warnings
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -182,7 +183,8 @@ def test_a_notebook_opens_asks_draws_and_samples_the_release(
     assert (notebook["nbformat"], notebook["nbformat_minor"]) == (4, 4)
     monkeypatch.chdir(tmp_path / "notes")
     code = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
-    exec("\n".join(code), names := {})  # noqa: S102 - our own notebook
+    names: dict[str, Any] = {}
+    exec("\n".join(code), names)  # noqa: S102 - our own notebook
     assert len(names["rows"]) == 1000
 
 

@@ -1,7 +1,7 @@
 """Release: measurements, model, schema and the privacy statement, as one file."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -138,7 +138,7 @@ class Release:
     def quantile(
         self,
         column: str,
-        at: float | Sequence[float] = 0.5,
+        at: float | list[float] | tuple[float, ...] = 0.5,
         *,
         by: Names = (),
         where: Given = None,
@@ -149,7 +149,7 @@ class Release:
 
         With several shares, there is a column `at`, and the answers to each share follow one another.
         """
-        if isinstance(at, Sequence) and not isinstance(at, str):
+        if isinstance(at, list | tuple):
             if not at:
                 raise OptionError("at", "at least one share from 0 to 1; got none")
             each = [self.quantile(column, share, by=by, where=where, level=level, draws=draws) for share in at]

@@ -7,10 +7,12 @@ or a report.
 import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from priory.answer.metrics import total_variation
 from priory.answer.where import modelled
@@ -100,8 +102,8 @@ class Evaluation:
             f"rows, {self.learning.true:.3f} after true ones, {self.learning.guessing:.3f} by guessing"
         )
         score = f"score: {self.score:.1f} of 100" if self.parts else "score: none, as there are no rows to compare with"
-        worst = sorted({(name,): value for name, value in self.columns.items()}.items(), key=lambda each: each[1])
-        worst = [*worst[:SHOWN], *sorted(self.pairs.items(), key=lambda each: each[1])[:SHOWN]]
+        columns: dict[Clique, float] = {(name,): value for name, value in self.columns.items()}
+        worst = [each for some in (columns, self.pairs) for each in sorted(some.items(), key=itemgetter(1))[:SHOWN]]
         parts = text_table(["part", "of 100"], [[name, f"{100 * value:.1f}"] for name, value in self.parts.items()])
         listed = text_table(
             ["worst columns and pairs", "of 100"], [[" × ".join(n), f"{100 * v:.1f}"] for n, v in worst]
@@ -237,7 +239,7 @@ def _learned(release: Release, source: Source, target: ModelledColumn | None, se
     place = release.domain.axis[target.name]
     synthetic = release.model.sample(len(train), seed=seed)
 
-    def accuracy(known: Array) -> float:
+    def accuracy(known: NDArray[Any]) -> float:
         labels, features = known[:, place], np.delete(known, place, axis=1)
         if len(np.unique(labels)) < 2:
             return 1 / max(1, len(np.unique(test[:, place])))
