@@ -113,6 +113,6 @@ def test_a_source_is_taken_as_it_is(source: Source) -> None:
 
 
 def test_too_many_cells_are_refused_before_anything_is_counted(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("priory.data.sources.source.MOST_CELLS", 5)
+    monkeypatch.setattr("priory.queries.domain.MOST_CELLS", 5)
     with pytest.raises(SizeError, match="at most 5"):
         source.count([("age", "colour")])
