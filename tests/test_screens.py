@@ -12,13 +12,13 @@ import pytest
 
 import priory as pr
 from priory import town
-from priory.app.cautions import caution_after, caution_before
 from priory.app.registry import MECHANISMS, registered
 from priory.cli import main, output
 from priory.cli.notebook import write_notebook
 from priory.data.cells import Cells
 from priory.errors import OptionError
 from priory.privacy.budget import Budget
+from priory.privacy.cautions import warn_after, warn_before
 from priory.privacy.ledger import Ledger, describe
 
 SCHEMA = """
@@ -118,13 +118,16 @@ def test_a_ledger_says_what_is_left_as_epsilon_and_one_run_can_spend_it() -> Non
 
 
 def test_a_large_epsilon_and_a_large_delta_are_said() -> None:
-    assert caution_before(Budget.approximate(20, "1e-9")) is None
-    assert "ε = 21" in str(caution_before(Budget.approximate(21, "1e-9")))
-    assert "ε = 21" in str(caution_before(Budget.pure(21)))
-    assert caution_before(Budget.zcdp(100)) is None
-    assert caution_after(Budget.approximate(1, "1e-3"), 1000) is None
-    assert "1 in 1,001" in str(caution_after(Budget.approximate(1, "1e-3"), 1001))
-    assert caution_after(Budget.pure(1), 1e9) is None
+    # Warnings are errors in tests: what is not expected would fail.
+    warn_before(Budget.approximate(20, "1e-9"))
+    warn_before(Budget.zcdp(100))
+    for budget in (Budget.approximate(21, "1e-9"), Budget.pure(21)):
+        with pytest.warns(UserWarning, match="ε = 21"):
+            warn_before(budget)
+    warn_after(Budget.approximate(1, "1e-3"), 1000)
+    warn_after(Budget.pure(1), 1e9)
+    with pytest.warns(UserWarning, match="1 in 1,001"):
+        warn_after(Budget.approximate(1, "1e-3"), 1001)
 
 
 def test_fitting_with_a_large_budget_warns_before_and_after() -> None:

@@ -1,13 +1,11 @@
 """Fit: the whole job, from a private table to a release."""
 
-import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
 
 from priory.app.account import accounted
-from priory.app.cautions import caution_after, caution_before
 from priory.app.recipe import ordered, recipe_of
 from priory.app.registry import Mechanism
 from priory.data.schema import Schema
@@ -15,6 +13,7 @@ from priory.data.sources.opening import open_source
 from priory.data.sources.source import checked_row_limit
 from priory.errors import BudgetError, DomainError, PrioryError
 from priory.privacy.budget import Number
+from priory.privacy.cautions import warn_after
 from priory.privacy.curator import Curator
 from priory.privacy.currency import budget_for
 from priory.privacy.ledger import Ledger
@@ -111,7 +110,6 @@ def fit(
         book.check(schema=text, person=unit)
         if unit not in (None, schema.person):
             schema.column(unit)
-        _warn(caution_before(budget))
         account.recorder = recorder = Recorder.beside(output, job)
         account.asked = book, budget
         account.reservation = book.reserve(budget, entry.name)
@@ -137,13 +135,8 @@ def fit(
             release.save(output)
             recorder.remove()
         if release.estimate is not None:
-            _warn(caution_after(budget, release.estimate.total))
+            warn_after(budget, release.estimate.total)
         return release
-
-
-def _warn(caution: str | None) -> None:
-    if caution is not None:
-        warnings.warn(caution, stacklevel=3)
 
 
 def _protected(

@@ -91,6 +91,7 @@ def fit(
 def _spoken_warnings() -> Iterator[None]:
     """Say warnings in a sentence, without the line of code that they come from."""
     with warnings.catch_warnings():
+        warnings.simplefilter("always", UserWarning)
         warnings.showwarning = lambda message, *_, **__: say(f"Warning: {message}.")
         yield
 

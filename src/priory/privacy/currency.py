@@ -13,6 +13,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from priory.privacy.budget import Budget, Currency, Number
+from priory.privacy.cautions import warn_before
 from priory.privacy.gaussian import gaussian_epsilon
 from priory.privacy.ledger import Ledger
 from priory.privacy.noise import RoundedGaussian
@@ -37,6 +38,7 @@ def budget_for(
     run that makes no private choices then pays in μ² = 2ρ, and its statement says the smaller ε that this is exactly.
     """
     whole = Budget.of(epsilon=epsilon, delta=delta, rho=rho, relation=relation, max_rows=max_rows)
+    warn_before(whole)
     if whole.epsilon is None or whole.delta is None:
         return whole
     exact = Budget.approximate(whole.epsilon, whole.delta, Currency.GAUSSIAN, relation=relation, max_rows=max_rows)
