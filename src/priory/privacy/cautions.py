@@ -23,7 +23,7 @@ def warn_after(budget: Budget, records: float) -> None:
     """Warn of a δ above 1 in the number of records, once a release says about how many there are."""
     if budget.delta is not None and budget.delta * Fraction(records) > 1:
         warnings.warn(
-            f"δ = {float(budget.delta):g} is more than 1 in {records:,.0f}, about the number of records: it would allow "
-            "to publish somebody's record as it is; choose a δ far below that",
+            f"δ = {float(budget.delta):g} is more than 1 in {records:,.0f}, about the number of records: it would "
+            "allow to publish somebody's record as it is; choose a δ far below that",
             stacklevel=3,
         )
