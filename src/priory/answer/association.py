@@ -18,6 +18,7 @@ from priory.queries.query import Query
 
 # Columns with more codes are compared in so many groups of neighbours: the cells of a pair are then few.
 MOST_GROUPS = 64
+_LEAST = 1e-12
 
 
 def correlation(basis: Basis, names: Names = ()) -> Table:
@@ -66,9 +67,13 @@ def cramers_v(table: Array) -> float:
     (1.0, 0.0)
     """
     table = np.maximum(table, 0.0)
-    table = table[table.sum(axis=1) > 0][:, table.sum(axis=0) > 0]
+    if not table.any():
+        return 0.0
+    table = table / table.max() / table.size
+    # Next to nothing is nothing: products of such shares would vanish.
+    table = table[table.sum(axis=1) > _LEAST][:, table.sum(axis=0) > _LEAST]
     total, shorter = table.sum(), min(table.shape)
-    if total <= 0 or shorter < 2:
+    if shorter < 2:
         return 0.0
     expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / total
     square = float(((table - expected) ** 2 / expected).sum() / total)
