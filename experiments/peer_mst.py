@@ -9,20 +9,36 @@ import json
 import sys
 import time
 import warnings
+from typing import Any
 
 import numpy as np
 
 
 def main(job_path: str, results_path: str) -> None:
-    """One-way marginals, a spanning tree, and its marginals, a third of the budget each."""
+    """MST on a job's table, its potentials kept in a file."""
     warnings.simplefilter("ignore")
     job = np.load(job_path)
     begun = time.process_time()
+    model = fitted(json.loads(str(job["domain"])), job["codes"], float(job["rho"]), int(job["seed"]))
+    held = {tuple(clique): np.asarray(model.potentials[clique].values) for clique in model.potentials.cliques}
+    found = {f"potentials/{j}": values for j, values in enumerate(held.values())}
+    seconds = time.process_time() - begun
+    np.savez(
+        results_path,
+        **found,
+        held=np.array(json.dumps(list(held))),
+        total=float(model.total),
+        seconds=seconds,
+        first=seconds,
+    )
+
+
+def fitted(sizes: dict[str, int], codes: np.ndarray, rho: float, seed: int) -> Any:  # noqa: ANN401 - no types
+    """One-way marginals, a spanning tree, and its marginals, a third of the budget each."""
     import mbi
 
-    sizes = json.loads(str(job["domain"]))
-    names, codes, rho = list(sizes), job["codes"], float(job["rho"])
-    rng = np.random.default_rng(int(job["seed"]))
+    names = list(sizes)
+    rng = np.random.default_rng(seed)
     domain = mbi.Domain(tuple(sizes), tuple(sizes.values()))
 
     def counts(clique: tuple[str, ...]) -> np.ndarray:
@@ -43,18 +59,7 @@ def main(job_path: str, results_path: str) -> None:
     scores = [np.abs(counts(pair) - np.asarray(model.project(pair).values)).sum() for pair in pairs]
     tree = _tree(names, pairs, scores, np.sqrt(8 * rho / 3 / (len(names) - 1)), rng)
     measurements += measured(tree, rho / 3)
-    model = mbi.estimation.MirrorDescent().estimate(domain, measurements)
-    held = {tuple(clique): np.asarray(model.potentials[clique].values) for clique in model.potentials.cliques}
-    found = {f"potentials/{j}": values for j, values in enumerate(held.values())}
-    seconds = time.process_time() - begun
-    np.savez(
-        results_path,
-        **found,
-        held=np.array(json.dumps(list(held))),
-        total=float(model.total),
-        seconds=seconds,
-        first=seconds,
-    )
+    return mbi.estimation.MirrorDescent().estimate(domain, measurements)
 
 
 def _tree(

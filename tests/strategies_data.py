@@ -72,7 +72,9 @@ def numbers(draw: st.DrawFn, name: str) -> Number:
     inside = st.integers(low, high) if whole else st.floats(low, high)
     nulls = draw(st.lists(texts, max_size=2, unique=True))
     rest = draw(places_for_bad_cells(inside))
-    return Number.of(name, whole=whole, low=low, high=high, edges=edges, nulls=nulls, **rest)
+    spikes = draw(st.lists(inside | st.sampled_from([low, high]), max_size=3, unique_by=float))
+    step = draw(st.none() | (st.integers(1, 50) if whole else st.sampled_from([0.01, 0.3, 5.0, 1e5])))
+    return Number.of(name, whole=whole, low=low, high=high, edges=edges, spikes=spikes, step=step, nulls=nulls, **rest)
 
 
 @st.composite

@@ -487,7 +487,8 @@ def test_a_schema_from_public_data_fits_them() -> None:
     assert schema.column("rooms").labels == ("1", "2", "3", "4", "null")  # type: ignore[union-attr]  # modelled
     income = schema.column("income")
     assert isinstance(income, Number)
-    assert (income.low, income.high, income.places) == (-100, 1300, 14)
+    assert (income.low, income.high) == (-100, 1300)
+    assert 10 <= income.places <= 40
 
 
 @given(

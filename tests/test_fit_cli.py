@@ -95,8 +95,9 @@ def test_ctrl_c_in_a_round_ends_with_one_line_that_says_what_stays_charged(house
     process.send_signal(signal.SIGINT)
     _, err = process.communicate()
     assert process.returncode == 130
-    assert err.count("\n") == 1
-    assert err.startswith("priory: interrupted. ")
+    # Before it, a slow machine may have said how far it was.
+    assert err.count("priory: ") == 1
+    assert err.splitlines()[-1].startswith("priory: interrupted. ")
     assert "stays charged: ε = 0.5, entry 1 of" in err
     assert f"make the release with: priory estimate {house / 'w.priory.partial'} -o {house / 'w.priory'}" in err
     assert entries(house) == [(EntryState.INTERRUPTED, 0.5)]

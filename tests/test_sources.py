@@ -52,6 +52,7 @@ SCHEMA = Schema.of(
         Number.of("age", whole=True, low=0, high=110, other=0, nullable=True),
         Number.of("bins", whole=True, low=-5, high=20, edges=[-5, 0, 1, 7, 21], other=3),
         Number.of("income", whole=False, low=0.1, high=1e6, edges=[0.1, 0.3, 10.0, 1e6], nullable=True, nulls=["NaN"]),
+        Number.of("paid", whole=False, low=-1, high=99, edges=[-1, 5, 99], spikes=[0, 1e-3, 99], nullable=True),
         Moment.of("born", clock=False, low=-100, high=20_000, edges=[-100, 0, 1, 366, 20_001], nullable=True),
         Moment.of("each", clock=False, low=0, high=9, edges=range(11), other=4, format="%d.%m.%Y"),
         Moment.of("seen", clock=True, low=-DAY, high=DAY, edges=[-DAY, -1, 0, 3_600_000_000, DAY + 1], nullable=True),
@@ -65,6 +66,7 @@ TEXTS = [
     "-", "e5", "0.1", "0.1000000000000000055511151231257827", "0.30000000000000004", "0.3", "9007199254740993", "-0",
     "99999999999999999999999999999999999999999", "٣", "1970-01-01", "1969-12-31", "1971-02-29", "0000-01-01",
     "9999-12-31", "1970-1-1", "01.01.1970", "1.1.1970", "31.12.1969", "30.02.1970", "1970-01-01T00:00", "yes", "no",
+    "1e-3", "5e-324", "0.0010000000000000002", "98.99999999999999",
     "1970-01-01 23:59:59.5", "1970-01-01T24:00", "1970-01-01T00:60", "1970-01-01 00:00:00.000001", "low", "high", "YES",
     "1969-12-31T23:59:59.999999", "1970-01-01T00:00:60", "1970-01-01T00:00:00Z", "true", "\x00", "😀", "1970-01-01 ",
 ]  # fmt: skip
@@ -175,7 +177,7 @@ cells = st.one_of(st.sampled_from(TEXTS), number_like, moment_like, any_text)
 
 
 @settings(max_examples=60)
-@given(st.lists(st.lists(cells, min_size=11, max_size=11), min_size=1, max_size=20))
+@given(st.lists(st.lists(cells, min_size=len(SCHEMA.columns), max_size=len(SCHEMA.columns)), min_size=1, max_size=20))
 def test_duckdb_and_the_codec_give_the_same_codes(
     tmp_path_factory: pytest.TempPathFactory, rows: list[list[str | None]]
 ) -> None:
@@ -192,6 +194,7 @@ TYPED = pd.DataFrame(
         "age": pd.Series([0, 110, None, 500], dtype="Int64"),
         "bins": pd.Series([-6, 0, 6, 21], dtype="int8"),
         "income": pd.Series([0.1, float("nan"), float("inf"), -1.0]),
+        "paid": pd.Series([0, -0.0, 5e-324, 100.0]),
         "born": pd.Series(pd.to_datetime(["1970-01-01", "1969-12-31", None, "2100-01-01"])).dt.date,
         "each": pd.to_datetime(pd.Series(["1970-01-01 23:00", "1970-01-05", None, "1960-01-01"]), format="ISO8601"),
         "seen": pd.to_datetime(
@@ -227,6 +230,7 @@ def test_every_kind_of_typed_table_gives_the_same_counts(kind: str, tmp_path: Pa
         "age": {"0": 1, "110": 2, "null": 1},
         "bins": {"[-5, 0)": 1, "0": 1, "[1, 7)": 1, "[7, 20]": 1},
         "income": {"[0.1, 0.3)": 2, "[10, 1000000]": 1, "null": 1},
+        "paid": {"0": 2, "(0, 0.001)": 1, "99": 1},
         "yes": {"true": 2, "false": 1, "null": 1},
         "born": {"1970-01-01": 1, "[1969-09-23, 1970-01-01)": 1, "[1971-01-02, 2024-10-04]": 1, "null": 1},
         "each": {"1970-01-01": 2, "1970-01-05": 2},

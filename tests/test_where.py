@@ -261,3 +261,25 @@ def test_no_text_at_all_makes_the_reader_fail_otherwise() -> None:
             assert Where.of(text, SCHEMA).boxes
         except OptionError:
             continue
+
+
+def test_a_spike_of_reals_can_be_asked_for_and_left_out() -> None:
+    schema = Schema.parse(
+        "priory: 1\nname: x\ncolumns:\n"
+        "  paid: {kind: real, bounds: [0, 100], bins: 2, spikes: [0, 100], nullable: true}\n"
+    )
+    column = modelled(schema, "paid")
+    expected = {
+        "paid = 0": [1, 0, 0, 0, 0],
+        "paid <> 0": [0, 1, 1, 1, 0],
+        "paid > 0": [0, 1, 1, 1, 0],
+        "paid <= 0": [1, 0, 0, 0, 0],
+        "paid >= 50 and paid < 100": [0, 0, 1, 0, 0],
+        "paid in (0, 100)": [1, 0, 0, 1, 0],
+    }
+    for text, weights in expected.items():
+        where = Where.of(text, schema)
+        assert sum(box["paid"].weights(column) for box in where.boxes).tolist() == weights, text  # type: ignore[union-attr]
+        assert where.notes(schema) == ()
+    with pytest.raises(OptionError, match="real numbers have no count of their own"):
+        Where.of("paid = 1", schema)

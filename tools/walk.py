@@ -173,7 +173,8 @@ def fit_of_the_town(mechanism: str | None) -> list[Visit]:
             try:
                 # What the fit prints is not the tool's output.
                 with contextlib.redirect_stdout(sys.stderr):
-                    main(["fit", str(town.THIS_YEAR), *promise, *options, *output])
+                    # With --json nobody is told of progress, which comes from another thread at any time.
+                    main(["fit", str(town.THIS_YEAR), *promise, *options, *output, "--json"])
             except SystemExit as ended:
                 if ended.code:
                     raise

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priory.answer.basis import Basis, Drawn, ScaledQuery
+from priory.answer.hidden import Noisy
 from priory.answer.selection import Selection
 from priory.answer.where import Box, Where, modelled
 from priory.data.cells import Cells
@@ -77,6 +78,14 @@ class Grid:
         terms = [self._term(box, target) for box in self.where.boxes]
         return [self._kept(found) for found in self.basis.drawn(terms)]
 
+    def measured(self, target: str) -> list[Noisy]:
+        """The counts of `drawn` from measurements alone."""
+        found = []
+        for term in [self._term(box, target) for box in self.where.boxes]:
+            noisy = Noisy.of(term.query, self.basis.redrawing.measurements)
+            found.append(Noisy(*(self._selected(term.laid(each)) for each in (noisy.values, noisy.stddev))))
+        return found
+
     @property
     def size(self) -> int:
         """How many combinations there are."""
@@ -84,15 +93,12 @@ class Grid:
 
     def _kept(self, found: Drawn) -> Drawn:
         """The combinations that the condition leaves, in one axis before that of the target."""
-        places = np.ix_(*self.codes, np.arange(found.estimate.shape[-1]))
-        shape = (self.size, found.estimate.shape[-1])
-        repeats = np.array([each[places] for each in found.repeats])
-        return Drawn(
-            found.estimate[places].reshape(shape),
-            repeats.reshape(len(found.repeats), *shape),
-            found.hidden[places].reshape(shape),
-            found.source,
-        )
+        estimate, hidden = self._selected(found.estimate), self._selected(found.hidden)
+        repeats = np.array([self._selected(each) for each in found.repeats])
+        return Drawn(estimate, repeats.reshape(len(found.repeats), *estimate.shape), hidden, found.source)
+
+    def _selected(self, cells: Array) -> Array:
+        return cells[np.ix_(*self.codes, np.arange(cells.shape[-1]))].reshape(self.size, cells.shape[-1])
 
     def _term(self, box: Box, target: str | None) -> ScaledQuery:
         schema = self.basis.schema

@@ -8,7 +8,6 @@ that are left out.
 """
 
 import itertools
-import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ import numpy as np
 
 from priory.answer.intervals import Source, noise_left
 from priory.answer.misfit import Misfit, size_groups
+from priory.cores import available
 from priory.errors import OptionError
 from priory.estimate.evidence import Evidence, joined
 from priory.estimate.response import Response
@@ -75,7 +75,7 @@ class Redraws:
             raise OptionError("draws", f"at least 2; got {draws}")
         response = Response.of(model, measurements)
         added = np.array([_noise(response.evidence, rng) for rng in np.random.default_rng(seed).spawn(draws)])
-        workers = min(workers or os.cpu_count() or 1, draws)
+        workers = min(workers or available(), draws)
 
         def repeat(some: Array) -> list[tuple[Model, Array]]:
             oracle = response.oracle()

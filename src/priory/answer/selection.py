@@ -55,7 +55,7 @@ class Selection:
         return Selection.of(zip(edges[::2], edges[1::2], strict=True), null=not self.null)
 
     def weights(self, column: ModelledColumn) -> Array:
-        """For each code, which share of its values is selected, as if they were spread evenly over a bin."""
+        """For each code, which share of its values is selected, by the shape of the column's bins."""
         return self._measured(column)[0]
 
     def sums(self, column: ModelledColumn) -> Array:
@@ -65,19 +65,23 @@ class Selection:
         """
         return self._measured(column)[1]
 
-    def _measured(self, column: ModelledColumn) -> tuple[Array, Array]:
-        weights, sums = np.zeros(column.size), np.zeros(column.size)
+    def spreads(self, column: ModelledColumn) -> Array:
+        """For each code, how far `sums` can be off because a bin hides its values: their standard deviation."""
+        return self._measured(column)[2]
+
+    def _measured(self, column: ModelledColumn) -> tuple[Array, Array, Array]:
+        weights, sums, spreads = np.zeros((3, column.size))
         places, edges = slice(column.places), np.asarray(column.edges)
-        width = (edges[1:] - edges[:-1]).astype(np.float64)
         for low, high in self.spans:
             selected = np.clip(edges, *_inside(edges, low, high))
             first, last = selected[:-1], selected[1:]
-            share = (last - first) / width
+            share = column.shares(first, last)
             weights[places] += share
             sums[places] += share * column.middles(first, last)
+            spreads[places] += share * column.spreads(first, last)
         if column.null_code is not None:
             weights[column.null_code] = float(self.null)
-        return weights, sums
+        return weights, sums, spreads
 
 
 def _inside(edges: np.ndarray[tuple[int], np.dtype[np.int64]], low: float, high: float) -> Span:

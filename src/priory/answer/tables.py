@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from priory.answer.basis import Basis, Drawn, ScaledQuery
 from priory.answer.grid import EVERYTHING, Grid, Names
+from priory.answer.hidden import Noisy, hidden_notes, hidden_sums, joined, measured_sums, widened
 from priory.answer.intervals import Interval, Source
 from priory.answer.ratios import Weights, added, below, ratios, weighed
 from priory.answer.selection import Selection
@@ -23,6 +24,8 @@ from priory.queries.query import Query
 from priory.queries.workload import Workload
 
 PRESENT = Selection(EVERYTHING.spans)
+# Rows that are this many standard deviations of their noise are surely some.
+_SURE = 5.0
 
 
 def marginal(basis: Basis, names: Names, where: Given = None) -> Table:
@@ -38,27 +41,55 @@ def total(basis: Basis, name: str, by: Names = (), where: Given = None) -> Table
     if not column.is_additive:
         raise OptionError("column", f"{name!r} is a {column.kind}: dates cannot be added up; ask for their mean")
     grid = Grid.of(basis, by, Where.of(where, basis.schema), name)
-    values = [selection.sums(column) for selection in selections(grid, name, PRESENT)]
-    found = weighed(grid.drawn(name), values, added).interval(basis.level)
-    return _table(grid, grid.cells(), found, is_cut=column.is_coarse)
+    chosen, cells = selections(grid, name, PRESENT), grid.drawn(name)
+    values = [selection.sums(column) for selection in chosen]
+    found = weighed(cells, values, added).interval(basis.level)
+    found = joined(found, measured_sums(grid.measured(name), values), basis.level)
+    wider = widened(found, hidden_sums(cells, [selection.spreads(column) for selection in chosen]), basis.level)
+    return _table(grid, grid.cells(), wider, is_cut=column.is_coarse, notes=hidden_notes(column, found, wider))
 
 
 def mean(basis: Basis, name: str, by: Names = (), where: Given = None) -> Table:
     """The mean of a column over the rows of each group where it is not missing."""
     column = _numeric(basis, name, "a mean")
     grid = Grid.of(basis, by, Where.of(where, basis.schema), name)
-    chosen = selections(grid, name, PRESENT)
+    chosen, cells = selections(grid, name, PRESENT), grid.drawn(name)
     weights = [Weights(s.sums(column), s.weights(column)) for s in chosen]
-    found = ratios(grid.drawn(name), weights, added).interval(basis.level)
-    least, most = _reach(weights)
-    return _table(grid, grid.cells(), found, least=least, most=most, is_cut=column.is_coarse, as_cells=column.means_at)
+    found = ratios(cells, weights, added).interval(basis.level)
+    rows = weighed(cells, [each.under for each in weights], added).estimate
+    found = joined(found, _measured_mean(grid.measured(name), weights), basis.level)
+    hidden = hidden_sums(cells, [s.spreads(column) for s in chosen]) / np.where(rows > 0, rows, np.nan)
+    wider = widened(found, hidden, basis.level)
+    least, most = _reach(column, weights)
+    notes = hidden_notes(column, found, wider)
+    is_cut = column.is_coarse
+    return _table(
+        grid, grid.cells(), wider, least=least, most=most, is_cut=is_cut, notes=notes, as_cells=column.means_at
+    )
 
 
-def _reach(weights: Sequence[Weights]) -> tuple[float, float]:
+def _measured_mean(cells: Sequence[Noisy], weights: Sequence[Weights]) -> Noisy:
+    """Means from measurements alone; NaN where noise may be all there is of the rows."""
+    rows = measured_sums(cells, [each.under for each in weights])
+    count = np.where(rows.values > _SURE * rows.stddev, rows.values, np.nan)
+    means = measured_sums(cells, [each.over for each in weights]).values / count
+    # To first order a mean r errs by the errors of cells, each times its value less r, over the rows.
+    errors = measured_sums(cells, [each.over - means * each.under for each in weights])
+    return Noisy(means, errors.stddev / count)
+
+
+def _reach(column: ModelledColumn, weights: Sequence[Weights]) -> tuple[float, float]:
     """The least and the largest value that a mean can have."""
-    values = [each.over[each.under > 0] / each.under[each.under > 0] for each in weights]
-    together = np.concatenate(values) if values else np.zeros(0)
-    return (float(together.min()), float(together.max())) if len(together) else (-np.inf, np.inf)
+    counted = np.flatnonzero(np.sum([each.under for each in weights], axis=0)[: column.places])
+    if not len(counted):
+        return -np.inf, np.inf
+    edges = np.asarray(column.edges)
+    if column.is_binned:
+        ends = counted[[0, -1]]
+        values = column.located(ends, (edges[ends], edges[ends + 1]), np.array([0.0, 1.0]))
+    else:
+        values = column.middles(edges[:-1], edges[1:])[counted]
+    return float(values.min()), float(values.max())
 
 
 def share(basis: Basis, name: str, given: Names = (), where: Given = None) -> Table:
@@ -79,7 +110,9 @@ def cdf(basis: Basis, name: str, by: Names = (), where: Given = None) -> Table:
     weights = [Weights.alike(s.weights(column)) for s in selections(grid, name, PRESENT)]
     places = column.places
     found = ratios(grid.drawn(name), weights, lambda cells: below(cells, places)).interval(basis.level)
-    ends = column.values_at(np.asarray(column.edges[1:]) - column.is_whole)
+    first, last = np.asarray(column.edges[:-1]), np.asarray(column.edges[1:])
+    # The place of a real spike ends just after it.
+    ends = column.values_at(np.where(np.nextafter(first, np.inf) == last, first, last - column.is_whole))
     cells = {**grid.cells(places), name: Cells(np.tile(ends, grid.size))}
     return _table(grid, cells, found, least=0.0, most=1.0)
 
@@ -135,13 +168,14 @@ def _table(
     least: float = -np.inf,
     most: float = np.inf,
     is_cut: bool = False,
+    notes: tuple[str, ...] = (),
     as_cells: Callable[[Array], Cells] | None = None,
 ) -> Table:
     """The table of a grid's answers; where a bin was cut, answers rest on an assumption, as inferred ones do."""
-    notes = grid.where.notes(grid.basis.schema)
-    source: Source = "inferred" if found.source == "measured" and (notes or is_cut) else found.source
+    cuts = grid.where.notes(grid.basis.schema)
+    source: Source = "inferred" if found.source == "measured" and (cuts or is_cut) else found.source
     bounded = Interval(found.estimate, np.clip(found.low, least, most), np.clip(found.high, least, most), source)
-    return assembled(cells, _flat(bounded), notes=notes, as_cells=as_cells or _numbers)
+    return assembled(cells, _flat(bounded), notes=(*cuts, *notes), as_cells=as_cells or _numbers)
 
 
 def _numbers(values: Array) -> Cells:

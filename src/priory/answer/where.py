@@ -83,7 +83,7 @@ class Where:
                 for code, weight in _cut(column, selection):
                     notes[name, code] = (
                         f"{column.labels[code]} of {name!r} is one bin: {100 * weight:.3g} % of it is taken, "
-                        "as if its values were spread evenly"
+                        "as the bins beside it suggest"
                     )
         return tuple(notes.values())
 

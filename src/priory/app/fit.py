@@ -12,6 +12,7 @@ from priory.data.schema import Schema
 from priory.data.sources.opening import open_source
 from priory.data.sources.source import checked_row_limit
 from priory.errors import BudgetError, DomainError, PrioryError
+from priory.mechanisms.steps.effort import NORMAL, at_effort
 from priory.privacy.budget import Number
 from priory.privacy.cautions import warn_after
 from priory.privacy.curator import Curator
@@ -42,6 +43,7 @@ def fit(
     unit: str | None = None,
     max_rows: int | None = None,
     row_limit: int | None = None,
+    effort: str = NORMAL,
     progress: Progress = silent,
     randomness: Randomness | str | None = None,
 ) -> Release:
@@ -74,6 +76,8 @@ def fit(
         max_rows: with `unit`, how many rows of one person count; by default the ledger's, 1 without one.
         row_limit: how many rows the table may have at most, as is publicly known; 2^32 by default. Answers have room
             for as many, and are cut off where there are more. A source declares its own.
+        effort: "low", "normal" or "high": how large a model the mechanism may make, and how much it looks at; a cap in
+            public units, never a clock. Not every mechanism has one.
         progress: called with a `Step` as each round of the mechanism begins.
         randomness: who draws the noise: "priory", the default, or "opendp", which needs the extra `priory[opendp]` and
             has no rounded Gaussian noise. Anything else is for tests and stamps the release NOT PRIVATE.
@@ -88,6 +92,8 @@ def fit(
         schema, text = job.schema, job.schema.dump()
         checked_row_limit(row_limit)
         recipe = recipe_of(entry, job)
+        if effort != NORMAL:
+            recipe = at_effort(recipe, effort)
         book = Ledger.open(ledger) if isinstance(ledger, str | Path) else ledger
         relation, unit, max_rows = _protected(book, schema, relation, unit, max_rows)
         # What part of the budget private choices cost; all of it where a mechanism does not say.

@@ -7,6 +7,7 @@ import typer
 
 from priory.cli.output import AsJson, say, write_json, write_statement
 from priory.cli.privacy import check_output, check_release_name
+from priory.cli.progress import working
 from priory.privacy.encoding import encode_statement
 from priory.release import Release
 from priory.release import combine as combined
@@ -24,7 +25,8 @@ def combine(
     """
     check_release_name(output)
     check_output(output)
-    release = combined([Release.load(path) for path in releases])
+    with working("estimating", is_wanted=not as_json):
+        release = combined([Release.load(path) for path in releases])
     release.save(output)
     if as_json:
         write_json({"output": str(output), "statement": encode_statement(release.statement)})

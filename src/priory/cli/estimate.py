@@ -11,6 +11,7 @@ import typer
 from priory.app.recovery import recover
 from priory.cli.output import AsJson, say, stdout, write_json, write_statement
 from priory.cli.privacy import Delta, Epsilon, RelationName, Rho, check_output, check_release_name
+from priory.cli.progress import working
 from priory.data.schema import Schema
 from priory.errors import OptionError
 from priory.privacy.budget import Budget
@@ -59,9 +60,10 @@ def estimate(
     described = schema_of_measurements(measurements, name=output.stem) if schema is None else Schema.load(schema)
     cliques = [described.domain.checked(names.split(",")) for names in marginal or ()]
     measured = [m for path in measurements for m in read_measurements(path, described)]
-    release = declared_release(
-        measured, described, budget, total=total, stop="fission" if stop == "fission" else "converged"
-    )
+    with working("estimating", is_wanted=not as_json):
+        release = declared_release(
+            measured, described, budget, total=total, stop="fission" if stop == "fission" else "converged"
+        )
     release.save(output)
     _show(release, cliques, output, as_json=as_json)
 

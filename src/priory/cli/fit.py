@@ -15,9 +15,10 @@ from priory.app.fit import fit as make_release
 from priory.app.registry import MECHANISMS
 from priory.cli.notebook import check_notebook, write_notebook
 from priory.cli.output import AsJson, Stopped, say, write_json, write_statement
-from priory.cli.privacy import Delta, Epsilon, Rho, Unit, check_release_name
+from priory.cli.privacy import Delta, Effort, Epsilon, Rho, Unit, check_release_name
 from priory.cli.progress import shown
 from priory.errors import NOTHING_SPENT, PrioryError, SizeError, Spent
+from priory.mechanisms.steps.effort import NORMAL
 from priory.privacy.encoding import encode_statement
 
 
@@ -50,6 +51,7 @@ def fit(
     row_limit: Annotated[
         int | None, typer.Option(help="How many rows the table may have at most; default: 2^32.")
     ] = None,
+    effort: Effort = NORMAL,
     notebook: Annotated[
         Path | None, typer.Option(help="Also write a Jupyter notebook (.ipynb) that opens, asks and draws it.")
     ] = None,
@@ -75,6 +77,7 @@ def fit(
             unit=unit,
             max_rows=max_rows,
             row_limit=row_limit,
+            effort=effort,
             progress=progress,
             randomness=randomness,
         )

@@ -6,14 +6,15 @@ from typing import Annotated, Any
 
 import typer
 
-from priory.app.forecast import Forecast, Rehearsal, forecast
+from priory.app.forecast import SECONDS, Forecast, Rehearsal, forecast
 from priory.app.public_check import public_fitness
 from priory.cli.fit import complete_mechanism
 from priory.cli.output import AsJson, say, write, write_json
-from priory.cli.privacy import Delta, RelationName
+from priory.cli.privacy import Delta, Effort, RelationName
 from priory.data.schema import Schema
 from priory.data.table import text_table
 from priory.errors import OptionError
+from priory.mechanisms.steps.effort import NORMAL
 from priory.privacy.budget import Budget
 from priory.queries.sensitivity import Relation
 
@@ -33,6 +34,8 @@ def plan(
         typer.Option(help="Which recipe; default: aim, or prior with --public.", autocompletion=complete_mechanism),
     ] = None,
     public: Annotated[Path | None, typer.Option(help="A public table with the same columns, to rehearse on.")] = None,
+    effort: Effort = NORMAL,
+    seconds: Annotated[float, typer.Option(help="About how long the rehearsals may take.")] = SECONDS,
     runs: Annotated[int, typer.Option(help="How many rehearsals of each budget are averaged.")] = 1,
     check: Annotated[Path | None, typer.Option(help="A private table to check --public against; this is paid.")] = None,
     price: Annotated[str | None, typer.Option(help="With --check, what it may cost, in rho if --rho is given.")] = None,
@@ -50,7 +53,18 @@ def plan(
         raise OptionError(
             "--check", "name the private table that --price and --ledger pay a look at, or leave them out"
         )
-    found = forecast(Schema.load(schema), rows, budgets, mechanism=mechanism, public=public, runs=runs)
+    told = (lambda _: None) if as_json else say
+    found = forecast(
+        Schema.load(schema),
+        rows,
+        budgets,
+        mechanism=mechanism,
+        public=public,
+        runs=runs,
+        effort=effort,
+        seconds=seconds,
+        told=told,
+    )
     fitness = None
     if check is not None:
         fitness = public_fitness(
@@ -96,6 +110,7 @@ def _as_json(found: Forecast) -> dict[str, Any]:
         "rows": found.rows,
         "mechanism": found.mechanism,
         "rehearsed_on": found.rehearsed_on,
+        "columns": found.columns,
         "rehearsals": [_rehearsal(each) for each in found.rehearsals],
     }
 
@@ -106,6 +121,9 @@ def _rehearsal(each: Rehearsal) -> dict[str, Any]:
         "cpu_seconds": each.seconds,
         "memory_in_bytes": each.memory_in_bytes,
         "mean_error": each.mean,
+        "columns_rehearsed": each.rehearsed,
+        "time_off": each.time_off,
+        "error_off": each.error_off,
         "columns": [{"column": name, "error": error} for name, error in each.columns.items()],
         "pairs": [{"columns": list(pair), "error": error} for pair, error in each.worst],
     }

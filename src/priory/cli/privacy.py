@@ -26,6 +26,7 @@ CurrencyName = Annotated[
     typer.Option(help="With --delta, what the book adds up: zcdp, the default, or gaussian."),
 ]
 RelationName = Annotated[str, typer.Option(help="Which tables are neighbours: add-remove or replace-one.")]
+Effort = Annotated[str, typer.Option(help="How much work it may take: low, normal or high.")]
 Unit = Annotated[str | None, typer.Option(help="The column that names the person of a row; default: the schema's.")]
 MaxRows = Annotated[int, typer.Option(help="With --unit, how many rows of one person count.")]
 

@@ -1,5 +1,7 @@
-"""Progress: how far a verb has come, on stderr and only where somebody watches."""
+"""Progress: how far a verb has come, on stderr: a bar for whoever watches, a line every few seconds in a pipe."""
 
+import math
+import threading
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -7,21 +9,28 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
+from priory.cli.output import say
 from priory.data.table import Table
 from priory.data.visible import visible
 from priory.privacy.progress import Progress as Tell
 from priory.privacy.progress import Step, silent
 
-# Rounds whose times are averaged for the time left; later ones are slower than earlier ones.
-_RECENT = 5
+# In a pipe nothing is said before the first of these seconds, and then a line as often as the second.
+FIRST, EVERY = 2.0, 5.0
+# Later rounds are slower than earlier ones: the time to a share x of all grows like a power of x between these.
+_SLOWEST_GROWTH, _FASTEST_GROWTH = 1.0, 3.0
 
 
 @contextmanager
 def shown(what: str, *, is_wanted: bool = True) -> Iterator[Tell]:
-    """A line on stderr with the round, what was spent and the time left; nothing where stderr is no terminal."""
+    """The round, what was spent and the time left, as a bar or as lines; nothing where it is not wanted."""
     console = Console(stderr=True, highlight=False)
-    if not is_wanted or not console.is_terminal:
+    if not is_wanted:
         yield silent
+        return
+    if not console.is_terminal:
+        with _Lines(what) as lines:
+            yield lines
         return
     columns = (
         SpinnerColumn(),
@@ -33,33 +42,84 @@ def shown(what: str, *, is_wanted: bool = True) -> Iterator[Tell]:
         yield _Teller(bar, bar.add_task(what, total=None))
 
 
-class _Teller:
-    """Turns steps into a bar: by rounds where their number is known, otherwise by what was spent."""
+class _Pace:
+    """What was told when, and the time left: by rounds where their number is known, else by what was spent."""
 
-    def __init__(self, bar: Progress, task: TaskID) -> None:
-        self._bar = bar
-        self._task = task
+    def __init__(self, what: str) -> None:
+        self.started = time.monotonic()
+        self.words = what
+        self.done = 0.0
         self._seen: list[tuple[float, float]] = []
 
-    def __call__(self, step: Step) -> None:
-        done = (step.number - 1) / step.of if step.of else step.share
-        self._seen.append((time.monotonic(), done))
+    def told(self, step: Step) -> None:
+        self.done = (step.number - 1) / step.of if step.of else step.share
+        self.words = visible(f"{step}")
+        self._seen.append((time.monotonic() - self.started, self.done))
+
+    def __str__(self) -> str:
         left = time_left(self._seen)
-        words = visible(f"{step}") + ("" if left is None else f", about {spoken(left)} left")
-        self._bar.update(self._task, description=words, total=1.0, completed=done)
+        if left is None:
+            return self.words
+        # What was left when the last round began, less the time since.
+        remaining = max(0.0, left - (time.monotonic() - self.started - self._seen[-1][0]))
+        return f"{self.words}, about {spoken(remaining)} left"
+
+
+class _Teller:
+    """Turns steps into a bar."""
+
+    def __init__(self, bar: Progress, task: TaskID) -> None:
+        self._bar, self._task, self._pace = bar, task, _Pace("")
+
+    def __call__(self, step: Step) -> None:
+        self._pace.told(step)
+        self._bar.update(self._task, description=str(self._pace), total=1.0, completed=self._pace.done)
+
+
+class _Lines:
+    """Says from a thread of its own, every few seconds, what was told last: rounds may take longer than that."""
+
+    def __init__(self, what: str) -> None:
+        self._pace = _Pace(what)
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._talk, name="priory-progress", daemon=True)
+
+    def __call__(self, step: Step) -> None:
+        self._pace.told(step)
+
+    def __enter__(self) -> "_Lines":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _talk(self) -> None:
+        wait = FIRST
+        while not self._ended.wait(wait):
+            wait = EVERY
+            say(f"{spoken(time.monotonic() - self._pace.started)}: {self._pace}")
 
 
 def time_left(seen: list[tuple[float, float]]) -> float | None:
-    """Seconds until all is done, from when which share was: at the pace of the last few rounds.
+    """Seconds until all is done, from when which share of it was.
+
+    The seconds to a share x grow like a power of x, which is fitted to what was seen: later rounds, with larger models,
+    take longer than earlier ones.
 
     >>> time_left([(0.0, 0.0), (10.0, 0.25), (20.0, 0.5)])
     20.0
     """
-    recent = seen[-_RECENT - 1 :]
-    if len(recent) < 2 or recent[-1][1] <= recent[0][1]:
+    begun, start = seen[0] if seen else (0.0, 0.0)
+    points = [(t - begun, (x - start) / (1 - start)) for t, x in seen if x > start and t > begun]
+    if not points:
         return None
-    pace = (recent[-1][0] - recent[0][0]) / (recent[-1][1] - recent[0][1])
-    return pace * (1 - recent[-1][1])
+    elapsed, share = points[-1]
+    logs = [(math.log(share / x), math.log(elapsed / t)) for t, x in points if x < share and t < elapsed]
+    square = sum(x * x for x, _ in logs)
+    power = sum(x * t for x, t in logs) / square if square > 0 else 1.0
+    return elapsed * (math.pow(share, -min(max(power, _SLOWEST_GROWTH), _FASTEST_GROWTH)) - 1)
 
 
 def spoken(seconds: float) -> str:
@@ -73,11 +133,18 @@ def spoken(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
 
 
+@contextmanager
+def working(what: str, *, is_wanted: bool = True) -> Iterator[None]:
+    """The same for work whose length is not known: what it is and how long it has taken."""
+    with shown(what, is_wanted=is_wanted):
+        yield
+
+
 def counting(batches: Iterable[Table], wanted: int | None, what: str) -> Iterator[Table]:
-    """The batches, with a bar of how many rows there were so far."""
+    """The batches, with how many rows there were so far."""
     console = Console(stderr=True, highlight=False)
     if not console.is_terminal:
-        yield from batches
+        yield from _counted_lines(batches, wanted, what)
         return
     columns = (
         TextColumn("{task.completed:,} {task.description}", markup=False),
@@ -89,3 +156,15 @@ def counting(batches: Iterable[Table], wanted: int | None, what: str) -> Iterato
         for batch in batches:
             yield batch
             bar.advance(task, len(batch))
+
+
+def _counted_lines(batches: Iterable[Table], wanted: int | None, what: str) -> Iterator[Table]:
+    started, done, due = time.monotonic(), 0, FIRST
+    for batch in batches:
+        yield batch
+        done += len(batch)
+        elapsed = time.monotonic() - started
+        if elapsed >= due:
+            due = elapsed + EVERY
+            left = f", about {spoken(elapsed * (wanted - done) / done)} left" if wanted and done else ""
+            say(f"{spoken(elapsed)}: {done:,} {what}{left}")

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from priory.cli.output import AsJson, say, stdout, write, write_json
+from priory.cli.progress import working
 from priory.data.streaming import plain_rows, write_csv
 from priory.data.table import Table
 from priory.data.visible import visible
@@ -63,7 +64,8 @@ def query(
     asked = [(what, column) for what, column in options.items() if column is not None]
     if len(asked) > 1:
         raise OptionError(f"--{asked[1][0]}", f"ask one thing at a time; --{asked[0][0]} is given, too")
-    table = _answered(Release.load(release), asked, columns or [], Details(where, level, tuple(at or [0.5])))
+    with working("answering", is_wanted=not as_json):
+        table = _answered(Release.load(release), asked, columns or [], Details(where, level, tuple(at or [0.5])))
     _print(table, limit, as_csv=as_csv, as_json=as_json)
 
 

@@ -8,6 +8,7 @@ import typer
 
 from priory.cli.output import AsJson, say, write_json
 from priory.cli.privacy import Unit, check_output
+from priory.cli.progress import working
 from priory.data.writing import written_whole
 from priory.errors import OptionError
 from priory.release import Release, load
@@ -43,11 +44,13 @@ def report(
             )
         output = _checked_page(output or release.with_suffix(".html"))
         check_output(output)
-        loaded.report(output)
+        with working("making the page", is_wanted=not as_json):
+            loaded.report(output)
     else:
         output = _checked_page(output or release.with_suffix(f".{MARK}.html"))
         _check_confirmed(output, not_private=not_private, yes=yes)
-        _write_truth(loaded, against, output, ledger, unit)
+        with working("comparing", is_wanted=not as_json):
+            _write_truth(loaded, against, output, ledger, unit)
     if as_json:
         write_json({"output": str(output), "is_private": against is None and loaded.statement.is_private})
         return

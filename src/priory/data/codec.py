@@ -45,7 +45,9 @@ def code_type(size: int) -> np.dtype[np.unsignedinteger[Any]]:
 
 
 def decode(schema: Schema, codes: Mapping[str, NDArray[np.integer[Any]]], rng: np.random.Generator) -> Table:
-    """A table that encodes to `codes`: levels, and numbers and moments drawn uniformly inside their bin.
+    """A table that encodes to `codes`: levels, and numbers and moments drawn inside their bin.
+
+    Inside a bin they are spread evenly, or as the columns are shaped (`ModelledColumn.shaped`).
 
     Integers stay integers, dates stay dates, nulls are nulls; names and order are the schema's. Columns that are not
     modelled (ids and texts) are left out: nothing is known of them. Where the schema says that columns do not fall,
@@ -75,7 +77,8 @@ def decode_column(column: ModelledColumn, codes: NDArray[np.integer[Any]], rng: 
         raise DataError(f"codes must be 0 to {column.size - 1}", column=column.name)
     places, null = _places(column, codes)
     edges = np.asarray(column.edges)
-    points = column.drawn(edges[places], edges[places + 1], rng) if column.is_binned else places
+    spans = edges[places], edges[places + 1]
+    points = column.located(places, spans, rng.random(len(places))) if column.is_binned else places
     return Cells(column.values_at(points), null, spelling=column.spelling)
 
 
@@ -117,7 +120,7 @@ def _put_in_order(
     for column, value, null, edge, place, ceiling in zip(chain, values, nulls, edges, places, ceilings, strict=True):
         low = np.maximum(edge[place], floor)
         can = np.flatnonzero(~null[rows] & _has_room(column, low, edge[place + 1], ceiling))
-        floor[can] = column.drawn(low[can], ceiling[can], rng)
+        floor[can] = column.located(place[can], (low[can], ceiling[can]), rng.random(len(can)))
         value[rows[can]] = floor[can]
         cells = columns[column.name]
         columns[column.name] = Cells(value.astype(cells.values.dtype), cells.null, spelling=cells.spelling)

@@ -200,6 +200,15 @@ class Implied:
         return np.asarray(table.sum(axis=tuple(i for i in range(table.ndim) if i != axis)))
 
 
+def implied_one_ways(evidence: Evidence) -> Evidence:
+    """The one-way marginals that `evidence` measures, or implies where it measures not all of them."""
+    implied = Implied.of(evidence)
+    if implied is not None:
+        return implied.evidence
+    queries = evidence.queries
+    return evidence.only([i for i, query in enumerate(queries) if query.is_marginal and len(query.clique) == 1])
+
+
 def joined(tables: Sequence[Array]) -> Array:
     """Tables one after the other, as one vector."""
     return np.concatenate([np.ravel(table) for table in tables]) if tables else np.empty(0)

@@ -40,23 +40,95 @@ MOST_STEPS = 6
 # Standard errors of gain it takes to lower the weight of many small samples: among many answers some noise is large.
 CAUTION = 2.0
 # Rows that hardly fit the answers take long to weigh, and no later step makes good what this one leaves.
-SETTINGS = Dual(accuracy=0.005, inner=1000)
+SETTINGS = Dual(accuracy=0.005)
+# How many places, rows times queries, the search for the prior sample size goes over; more rows are thinned for it.
+SEARCHED = 6_000_000
+# A step on all rows, from where the search on fewer of them ended, has not far to go.
+REFINED = Dual(accuracy=0.02, inner=40)
+# Oracle calls of one step, where they are small, and how many places all of its calls may go over.
+_MOST_CALLS, _LEAST_CALLS, _PLACES = 1000, 100, 1_000_000_000
 # What the diagnostics of such a model say of how it stopped.
 STOP = "posterior"
 
 
-def posterior(measurements: Iterable[Measurement], base: Base, total: float, records: float) -> Model:
-    """The most likely model of `total` records; the base is a sample of `records`, or of fewer where answers say so."""
+def posterior(
+    measurements: Iterable[Measurement], base: Base, total: float, records: float, *, searched: int = SEARCHED
+) -> Model:
+    """The most likely model of `total` records; the base is a sample of `records`, or of fewer where answers say so.
+
+    How many that are is searched for on as many rows as make `searched` places, rows times queries.
+    """
     setting = _setting(measurements, base, total)
     evidence = setting.evidence
     if not evidence.size:
         return Model.of(base, {}, total)
     perturbed = evidence.values + SPLIT * evidence.stddevs * setting.signs
-    starts = _from_single_attributes(setting, perturbed, records)
+    rows = max(1, searched // len(evidence.queries))
+    if not isinstance(base, PublicRows) or len(base.codes) <= rows:
+        found = _searched(setting, perturbed, records)
+    else:
+        part = rows / len(base.codes)
+        rough = _searched(replace(setting, base=base.thinned(rows)), perturbed, part * records)
+        found = _refined(setting, perturbed, rough, records, part)
+    model = Model.of(base, evidence.layout.unpack(found.answers.fit.theta), total)
+    return replace(model, diagnostics=_diagnostics(found.answers, evidence))
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """Fits at the best prior sample sizes."""
+
+    singles: CoupledState | None  # that of the implied one-way marginals; None where they were measured themselves
+    answers: CoupledState  # that of all answers
+
+
+def _searched(setting: Setting, perturbed: Array, records: float) -> _Found:
+    """Look for the prior sample size of single attributes, then for that of all answers, from there."""
+    total, implied = setting.records, Implied.of(setting.evidence)
+    singles = None
+    if implied is not None:
+        inner = _coupling(*of_implied(setting, implied, perturbed))
+        singles = at_best_temperature(inner, inner.start(), records / total, _least(records) / total)
     coupling = _coupling(setting, perturbed)
-    chosen = at_best_temperature(coupling, coupling.start(*starts), records / total, _least(records) / total)
-    model = Model.of(base, coupling.problem.loss.layout.unpack(chosen.fit.theta), total)
-    return replace(model, diagnostics=_diagnostics(chosen, evidence))
+    base = coupling.start(*_starts(setting, implied, singles))
+    return _Found(singles, at_best_temperature(coupling, base, records / total, _least(records) / total))
+
+
+def _refined(setting: Setting, perturbed: Array, rough: _Found, records: float, part: float) -> _Found:
+    """What was found on a part of the rows, on all of them: a step each, which begins where that one ended."""
+    implied = Implied.of(setting.evidence)
+    singles = None
+    if implied is not None and rough.singles is not None:
+        inner = _coupling(*of_implied(setting, implied, perturbed))
+        singles = _step(inner, inner.start(), rough.singles, records, part)
+    coupling = _coupling(setting, perturbed)
+    base = coupling.start(*_starts(setting, implied, singles))
+    return _Found(singles, _step(coupling, base, rough.answers, records, part))
+
+
+def _step(coupling: CoupledFits, base: CoupledState, rough: CoupledState, records: float, part: float) -> CoupledState:
+    """One step on all rows where one on a part of them was found to be best, or none."""
+    problem = coupling.problem
+    if math.isinf(rough.fit.temperature):
+        return base
+    # A sample of r records of another population counts for m, 1/m = 1/r + d: the difference d is that of the part.
+    found = rough.fit.temperature * problem.total
+    size = 1 / (1 / records + max(0.0, 1 / found - 1 / (part * records)))
+    near = problem.marginals(problem.evidence.adjoint(rough.fit.alpha))
+    temperature = size / problem.total
+    alpha, marginals, calls = solved(
+        problem, base.fit.alpha, near=near, temperature=temperature, settings=REFINED, start=rough.fit.alpha
+    )
+    state = replace(base.fit, iteration=1, carry=Cooling(calls), temperature=temperature)
+    return coupling.followed(base, placed(problem, state, alpha, marginals, calls=calls))
+
+
+def _starts(setting: Setting, implied: Implied | None, singles: CoupledState | None) -> list[Start]:
+    """Where to start: at multipliers of the measured answers that fit the one-way marginals which they imply."""
+    size = setting.evidence.size
+    if implied is None or singles is None:
+        return [Start(multipliers=np.zeros(size))] * 2
+    return [Start(multipliers=implied.multipliers(state.alpha, size)) for state in (singles.fit, singles.perturbed)]
 
 
 def _diagnostics(chosen: CoupledState, evidence: Evidence) -> Diagnostics:
@@ -169,18 +241,6 @@ def _least(records: float) -> float:
     return min(LEAST_SIZE, LEAST_PART * records)
 
 
-def _from_single_attributes(setting: Setting, perturbed: Array, records: float) -> list[Start]:
-    """Where to start: at multipliers of the measured answers that fit the one-way marginals which they imply."""
-    size = setting.evidence.size
-    implied = Implied.of(setting.evidence)
-    if implied is None:
-        return [Start(multipliers=np.zeros(size))] * 2
-    coupling = _coupling(*of_implied(setting, implied, perturbed))
-    total = setting.records
-    chosen = at_best_temperature(coupling, coupling.start(), records / total, _least(records) / total)
-    return [Start(multipliers=implied.multipliers(state.alpha, size)) for state in (chosen.fit, chosen.perturbed)]
-
-
 def _coupling(setting: Setting, perturbed: Array) -> CoupledFits:
     return CoupledFits.of(setting, setting.every_query, perturbed, has_estimated_total=False)
 
@@ -195,9 +255,16 @@ def _fitted(coupling: CoupledFits, base: CoupledState, near: CoupledState, tempe
     return coupling.followed(base, fit, near)
 
 
+def _settings(problem: Problem) -> Dual:
+    """How long a step may take: as many calls as go over a public number of places."""
+    rows = getattr(problem.oracle, "rows", 0)
+    calls = _PLACES // max(1, rows * len(problem.evidence.queries))
+    return replace(SETTINGS, inner=min(_MOST_CALLS, max(_LEAST_CALLS, calls)))
+
+
 def _solved(problem: Problem, base: State, near: State, start: Array, temperature: float) -> State:
     alpha, marginals, calls = solved(
-        problem, base.alpha, near=near.marginals, temperature=temperature, settings=SETTINGS, start=start
+        problem, base.alpha, near=near.marginals, temperature=temperature, settings=_settings(problem), start=start
     )
     state = replace(base, iteration=1, carry=Cooling(calls), temperature=temperature)
     return placed(problem, state, alpha, marginals, calls=calls)

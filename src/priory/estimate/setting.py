@@ -135,4 +135,9 @@ class Fit:
 
 def signs_of(evidence: Evidence) -> Array:
     """z, one random sign for each answer: the same for the same number of answers."""
-    return np.random.default_rng(_SEED).choice([-1.0, 1.0], evidence.size)
+    return signs_of_size(evidence.size)
+
+
+def signs_of_size(size: int) -> Array:
+    """So many random signs, always the same; more begin with the same ones."""
+    return np.random.default_rng(_SEED).choice([-1.0, 1.0], size)

@@ -1,6 +1,6 @@
 """AIM: again and again measure the marginal on which the model is farther off than a measurement would be."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -23,6 +23,10 @@ from priory.select.one_ways import OneWays
 # Candidates with more cells are not counted: they would drown in their noise.
 MOST_CELLS = 1_000_000
 CAREFUL = OneWays()
+# Where a model of few attributes has no more cells, every round estimates everything anew.
+QUICK_CELLS = 50_000
+# Candidates that each choice is made among, at least, where there are as many.
+LEAST_CANDIDATES = 400
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -40,6 +44,10 @@ class AIM:
         rounds: for each attribute, over how many rounds the rest is spread, if each moves the estimate.
         choosing: what part of a round's budget picks its marginal.
         model_cells: how many cells all tables of the model may have together when all is spent; less before.
+        together: of how many attributes one round measures one marginal, and of twice as many two.
+        grown: everything is estimated anew where there are so many times the measurements of the last time; in
+            between a new one is taken in by its clique alone.
+        most_candidates: how many marginals a round looks at, of many; more where it measures several.
         name: what the release calls it.
     """
 
@@ -49,6 +57,9 @@ class AIM:
     rounds: Fraction = Fraction(4)
     choosing: Fraction = Fraction(1, 10)
     model_cells: int = 2_000_000
+    together: int = 14
+    grown: float = 1.25
+    most_candidates: int = 5_000
     name: str = "aim"
 
     @classmethod
@@ -58,8 +69,21 @@ class AIM:
         alike = OneWays(first=one_round / 16, most=one_round / 16, power=0.0, groups=None)
         rounds = 16 - one_round
         return cls(
-            public=public, workload=workload, one_ways=alike, rounds=rounds, model_cells=10_000_000, name="aim-textbook"
+            public=public,
+            workload=workload,
+            one_ways=alike,
+            rounds=rounds,
+            model_cells=10_000_000,
+            together=10**9,
+            grown=1.0,
+            most_candidates=10**9,
+            name="aim-textbook",
         )
+
+    def with_effort(self, factor: float) -> "AIM":
+        """The mechanism with a model of so many times more cells, and rounds that look at as many more marginals."""
+        cells, candidates = int(factor * self.model_cells), int(factor * self.most_candidates)
+        return replace(self, model_cells=cells, most_candidates=max(LEAST_CANDIDATES, candidates))
 
     @property
     def choice_share(self) -> Fraction:
@@ -73,15 +97,20 @@ class AIM:
         share = left / max(Fraction(1), self.rounds * len(domain))
         number = 0
         while left > 0:
-            # What would not pay for two more rounds is spent in a last one.
-            share = share if left >= 2 * share else left
-            left -= share
+            # What would not pay for two more measurements is spent with the last ones.
+            several = min(max(1, len(domain) // self.together), max(1, int(left / share)))
+            share = share if left >= (several + 1) * share else left / several
             number += 1
             curator.report_progress(number)
-            most = self.model_cells * float(1 - left / budget.amount)
-            fitted, has_moved = self._round(curator, budget.worth(share), fitted, candidates, most)
+            most = self.model_cells * float(1 - (left - several * share) / budget.amount)
+            before = len(fitted.measurements)
+            some = candidates.some(max(self.most_candidates, several * LEAST_CANDIDATES), number)
+            fitted, has_moved = self._round(curator, [budget.worth(share)] * several, fitted, some, most)
+            left -= (len(fitted.measurements) - before) * share
             # Half the noise costs twice a pure ε and four times a ρ or μ².
             share *= 1 if has_moved else 2 if budget.is_pure else 4
+            if left == 0 or len(fitted.measurements) >= self.grown * fitted.settled:
+                fitted = fitted.settled_anew()
         return fitted.released(curator, self.name)
 
     def recovered(self, release: Release, transcript: Transcript, budget: Budget) -> Release:
@@ -112,15 +141,35 @@ class AIM:
         return fitted.with_measured(second), budget.amount * (1 - one_ways.most)
 
     def _round(
-        self, curator: Curator, share: Budget, fitted: Fitted, candidates: Candidates, most_cells: float
+        self, curator: Curator, shares: list[Budget], fitted: Fitted, candidates: Candidates, most_cells: float
     ) -> tuple[Fitted, bool]:
-        """One more marginal, and whether the estimate moved on it by more than its noise."""
-        choosing, measuring = share.split((self.choosing, 1 - self.choosing))
-        planned = structure(curator.domain, [m.query.clique for m in fitted.measurements])
-        queries, weights, noise = candidates.above_the_noise(planned, most_cells, measuring, fitted.model.total)
-        answers = fitted.model.answers(queries)
-        score = L1Error(weights, tuple(min(size, 2.0**31) for size in noise))
-        [pick] = curator.choose(queries, answers, score, choosing)
-        query = queries[pick.query]
-        after = fitted.with_measured(measure(curator, [query], measuring))
-        return after, bool(np.abs(after.model.answer(query) - answers[pick.query]).sum() > noise[pick.query])
+        """Some more marginals of different attributes, and whether the estimate moved on most by more than noise.
+
+        Each is chosen among a part of the candidates.
+        """
+        domain = curator.domain
+        planned = structure(domain, fitted.cliques)
+        total = fitted.model.total
+        worth = candidates.above_the_noise(planned, most_cells, shares[0].part(1 - self.choosing), total)
+        answers = dict(zip(worth.queries, fitted.model.answers(worth.queries), strict=True))
+        taken: set[str] = set()
+        moved: list[bool] = []
+        for number, share in enumerate(shares):
+            group = range(number, len(worth.queries), len(shares))
+            free = [i for i in group if taken.isdisjoint(worth.queries[i].clique)]
+            if not free:
+                continue
+            choosing, measuring = share.split((self.choosing, 1 - self.choosing))
+            queries = [worth.queries[i] for i in free]
+            score = L1Error(tuple(worth.weights[i] for i in free), tuple(min(worth.noise[i], 2.0**31) for i in free))
+            [pick] = curator.choose(queries, [answers[query] for query in queries], score, choosing)
+            query = queries[pick.query]
+            [measurement] = measure(curator, [query], measuring)
+            if len(domain) < 2 * self.together and planned.size_in_cells <= QUICK_CELLS:
+                fitted = fitted.with_measured([measurement])
+                [after] = fitted.model.answers([query])
+            else:
+                fitted, after = fitted.nudged(measurement, answers[query])
+            moved.append(float(np.abs(after - answers[query]).sum()) > worth.noise[free[pick.query]])
+            taken.update(query.clique)
+        return fitted, 2 * sum(moved) >= len(moved)

@@ -10,9 +10,9 @@ import numpy as np
 from priory.errors import OptionError
 from priory.estimate.estimator import estimate
 from priory.estimate.measured import noisy
-from priory.estimate.prior_strength import posterior
+from priory.estimate.prior_strength import SEARCHED, posterior
 from priory.measure import measure
-from priory.mechanisms.steps.public_rows import check_public_rows, neighbourhood, starting_base
+from priory.mechanisms.steps.public_rows import check_public_rows, neighbourhood, starting_base, without_drift
 from priory.mechanisms.steps.total import counted, released_total
 from priory.model.bases import Product, PublicRows
 from priory.model.model import Model
@@ -48,6 +48,7 @@ class Prior:
         outside: the share of the prior that lies on rows one value away from the public ones.
         most_cells: marginals with more are not measured.
         seed: of the rows outside.
+        searched: how many places, rows times marginals, the search for the weight of the public rows goes over.
     """
 
     public: PublicRows | None = None
@@ -55,7 +56,12 @@ class Prior:
     outside: float = 0.01
     most_cells: int = 20_000
     seed: int = 0
+    searched: int = SEARCHED
     choice_share: ClassVar[Fraction] = Fraction(0)
+
+    def with_effort(self, factor: float) -> "Prior":
+        """The mechanism with a search that goes over so many times more rows."""
+        return replace(self, searched=int(factor * self.searched))
 
     def run(self, curator: Curator, budget: Budget) -> Release:
         """Spend `budget`."""
@@ -99,8 +105,9 @@ class Prior:
             if self.public is None:
                 model = estimate(measurements, domain, base=Product([], domain=domain), total=total)
                 return Model.of(model.base, model.potentials, total)
-            base = neighbourhood(self.public, self.outside, np.random.default_rng(self.seed))
-            model = posterior(measurements, base, total, self.public.records)
+            known = without_drift(self.public, measurements, total)
+            base = neighbourhood(known, self.outside, np.random.default_rng(self.seed))
+            model = posterior(measurements, base, total, self.public.records, searched=self.searched)
         return replace(Model.of(reweighed(model), {}, total), diagnostics=model.diagnostics)
 
 

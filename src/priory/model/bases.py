@@ -227,6 +227,13 @@ class PublicRows(Base):
     def __repr__(self) -> str:
         return f"PublicRows({len(self.codes)} distinct rows over {len(self.domain)} attributes)"
 
+    def thinned(self, rows: int) -> "PublicRows":
+        """So many of the rows at random, always the same ones, with their weights; all where there are no more."""
+        if len(self.codes) <= rows:
+            return self
+        kept = np.random.default_rng(0).choice(len(self.codes), rows, replace=False)
+        return PublicRows(self.codes[kept], self.domain, self.shares[kept])
+
     def bind(self, cliques: Iterable[Clique]) -> Oracle:
         return RowsOracle(Layout.of(self.domain, cliques), self.codes, np.log(self.shares))
 
@@ -235,6 +242,20 @@ class PublicRows(Base):
 
     def tilt(self, potentials: Potentials) -> RowsTilted:
         return RowsTilted.of(Layout.of(self.domain, potentials), self.codes, np.log(self.shares), potentials)
+
+
+class Cells(Uniform):
+    """The cells of one table with given shares, less the potentials `theta` on the cliques of a layout."""
+
+    def __init__(self, domain: Domain, shares: Array, layout: Layout, theta: Array) -> None:
+        super().__init__(domain)
+        self._codes = np.indices(domain.shape).reshape(len(domain.shape), -1).T.astype(np.int32)
+        own = RowsOracle(layout, self._codes, np.zeros(len(self._codes))).logs(theta)
+        with np.errstate(divide="ignore"):
+            self._logs = np.log(shares.reshape(-1)) - own
+
+    def bind(self, cliques: Iterable[Clique]) -> Oracle:
+        return RowsOracle(Layout.of(self.domain, cliques), self._codes, self._logs)
 
 
 def checked_codes(codes: ArrayLike, domain: Domain) -> NDArray[np.int32]:

@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from priory.model.carried import NO_MASS, Carrier
 from priory.model.engine.contract import Calibrated, Contraction
 from priory.model.engine.factored import LabelledTable, summed_product
 from priory.model.engine.plan import Bag
@@ -19,8 +20,6 @@ from priory.queries.factor import Array
 from priory.queries.parts import Identity, Total
 from priory.queries.query import Query
 
-# Separators with less mass than this are not divided by: 1 / mass must not overflow.
-_NO_MASS = 1e-290
 # Marginals up to this size are formed once for all queries on one clique; larger ones only as far as a query needs.
 _SHARED_CELLS = 1 << 16
 # Tables up to this size are divided by their separator's marginal once and kept; larger ones as they are asked for.
@@ -48,15 +47,24 @@ class GraphTilted(Tilted):
 
     def answers(self, queries: Sequence[Query]) -> list[Array]:
         marginals: dict[Clique, Array] = {}
+        carrier = self._carrier()
         answers = []
         for query in queries:
-            if query.domain.size > _SHARED_CELLS:
+            if query.domain.size > _SHARED_CELLS and not (query.is_marginal and len(query.clique) == 2):
                 answers.append(self._factored(query))
                 continue
             if query.clique not in marginals:
-                marginals[query.clique] = self.project(query.clique)
+                marginals[query.clique] = self._marginal(query.clique, carrier)
             answers.append(np.asarray(query(marginals[query.clique]), dtype=np.float64))
         return answers
+
+    def _carrier(self) -> Carrier:
+        program = self.calibrated.program
+        return Carrier(program.plan.bags, self.domain.shape, lambda i: self._bag_tables(i, is_top=True))
+
+    def _marginal(self, clique: Clique, carrier: Carrier) -> Array:
+        carried = carrier.marginal(tuple(self.domain.axis[name] for name in clique))
+        return self.project(clique) if carried is None else carried
 
     def _factored(self, query: Query) -> Array:
         """Parts that shrink their attribute are eliminated with it; the others are applied to what is left."""
@@ -134,7 +142,7 @@ class GraphTilted(Tilted):
         *others, last = ((ref.axes, self._array(ref)) for ref in program.tables[index].refs)
         separator = program.plan.bags[index].separator
         mass = self._array(belief).transpose([belief.axes.index(v) for v in separator])
-        inverse = np.divide(1.0, mass, out=np.zeros(mass.shape), where=mass > _NO_MASS)
+        inverse = np.divide(1.0, mass, out=np.zeros(mass.shape), where=mass > NO_MASS)
         # The last table of a bag, cut or not, has all of its separator. It is divided at once: the inverses of two bags
         # with one separator could overflow when they meet.
         axes, table = last

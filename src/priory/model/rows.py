@@ -59,17 +59,31 @@ class Membership:
         return np.asarray(self.matrix.indices[begin:end], dtype=np.intp)
 
 
+# With more places, rows times cliques, sums are taken clique by clique: a matrix of them would take gigabytes.
+_PLACES = 1 << 24
+
+
 class RowsOracle:
     """Potentials in, log Z and marginals of weighted rows out."""
 
     def __init__(self, layout: Layout, codes: Codes, log_shares: Array) -> None:
         self.layout = layout
+        self.rows = len(codes)
         self._log_shares = log_shares
-        self._cells = [row_cells(codes, layout.domain, clique) for clique in layout.cliques]
+        self._is_large = len(codes) * len(layout.cliques) > _PLACES
+        cells = (row_cells(codes, layout.domain, clique) for clique in layout.cliques)
+        # Cells are looked up as long integers; as short ones they take a quarter of the memory.
+        self._cells = [each.astype(np.min_scalar_type(each.max())) if self._is_large else each for each in cells]
 
     def __call__(self, theta: Array) -> tuple[float, Array]:
         log_z, shares = self.shares(theta)
-        return log_z, self._members.sums(shares)
+        return log_z, self._sums(shares)
+
+    def _sums(self, shares: Array) -> Array:
+        if not self._is_large:
+            return self._members.sums(shares)
+        tables = zip(self._cells, self.layout.sizes, strict=True)
+        return np.concatenate([np.bincount(cells, shares, size) for cells, size in tables])
 
     @cached_property
     def _members(self) -> Membership:
@@ -77,10 +91,14 @@ class RowsOracle:
 
     def shares(self, theta: Array) -> tuple[float, Array]:
         """log Z and each row's share of the tilted mass."""
+        return softmax(self.logs(theta))
+
+    def logs(self, theta: Array) -> Array:
+        """The logarithm of each row's tilted share, but for a constant."""
         logs = self._log_shares.copy()
         for cells, span in zip(self._cells, self.layout.spans, strict=True):
             logs += theta[span].take(cells)
-        return softmax(logs)
+        return logs
 
 
 @dataclass(frozen=True, eq=False)

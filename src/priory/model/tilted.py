@@ -89,4 +89,4 @@ def row_cells(codes: NDArray[np.integer], domain: Domain, clique: Clique) -> NDA
     """The cell of the clique's table that each row is in, counted in C order."""
     if not clique:
         return np.zeros(len(codes), dtype=np.int64)
-    return cell_codes([codes[:, domain.axis[name]] for name in clique], [domain[name] for name in clique])
+    return cell_codes([codes[:, domain.axis[name]] for name in clique], domain.project(clique).shape)

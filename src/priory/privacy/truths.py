@@ -42,6 +42,7 @@ class Truths:
         # A source that declares none is noticed now, before anything is paid.
         self._row_limit = source.row_limit
         self._kept: dict[Key, Integers] = {}
+        self._cells = 0
 
     def __repr__(self) -> str:
         return "Truths()"
@@ -59,8 +60,10 @@ class Truths:
         fresh = {
             key: bounded(key[-1], counts[key[-1].clique], answer, self._row_limit) for key, answer in answers.items()
         }
-        if sum(values.size for values in (*self._kept.values(), *fresh.values())) <= MOST_KEPT:
+        cells = self._cells + sum(values.size for values in fresh.values())
+        if cells <= MOST_KEPT:
             self._kept.update(fresh)
+            self._cells = cells
         return [fresh[key] if key in fresh else self._kept[key] for key in keys]
 
 

@@ -131,7 +131,7 @@ class Release:
     ) -> Table:
         """The mean of a column of numbers, dates or truth values in each group, missing values left out.
 
-        Values inside a bin are taken to be spread evenly over it.
+        Values inside a bin are taken to lie as the neighbouring bins suggest; the interval holds what bins may hide.
         """
         return self._stamped(tables.mean(self.basis(level, draws), column, by, where))
 
@@ -207,7 +207,8 @@ class Release:
     def sample(self, n: int | None = None, *, where: Given = None, seed: Seed = None) -> Table:
         """Synthetic rows in the user's own terms: the schema's columns in its order, without ids and texts.
 
-        No row breaks a constraint of the schema. Numbers and dates are drawn evenly inside their bins.
+        No row breaks a constraint of the schema. Numbers and dates are drawn inside their bins, more of them
+        towards the fuller of the neighbouring bins.
 
         Args:
             n: how many; as many as the model says there are by default.
@@ -224,7 +225,7 @@ class Release:
     ) -> Iterator[Table]:
         """The rows of `sample` in tables of at most `size`, for more than fits in memory; at least one table."""
         wanted = max(0, round(self.model.total)) if n is None else checked_count(n)
-        drawn = rows.batches(self.model, self.columns, wanted, where=where, seed=seed, size=size)
+        drawn = rows.batches(self.model, self._shaped, wanted, where=where, seed=seed, size=size)
         return (self._stamped(batch) for batch in drawn)
 
     def _stamped(self, table: Table) -> Table:
@@ -244,7 +245,14 @@ class Release:
         """What answers rest on, for the functions of `priory.answer`."""
         if draws not in self._redrawings:
             self._redrawings[draws] = Redrawing(self.model, self.evidence, draws)
-        return Basis(self.columns, self._redrawings[draws], level)
+        return Basis(self._shaped, self._redrawings[draws], level)
+
+    @cached_property
+    def _shaped(self) -> Schema:
+        """The columns with values inside bins as the model's totals suggest, for answers and rows alike."""
+        names = [column.name for column in self.columns.modelled if column.is_coarse]
+        totals = self.model.answers([Query.marginal(self.domain, (name,)) for name in names])
+        return self.columns.shaped(dict(zip(names, totals, strict=True)))
 
     @cached_property
     def _redrawings(self) -> dict[int, Redrawing]:

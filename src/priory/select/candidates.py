@@ -3,6 +3,9 @@
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
 
 from priory.errors import OptionError
 from priory.model.engine.plan import Plan, plan
@@ -50,9 +53,12 @@ class Candidates:
         # |r ∩ W| counts the attributes of r that W has, so the sum over W is one over the attributes of r.
         return cls(cliques, tuple(sum(importance[name] for name in clique) for clique in cliques))
 
-    def above_the_noise(
-        self, measured: Plan, most_cells: float, share: Budget, total: float
-    ) -> tuple[list[Query], tuple[float, ...], tuple[float, ...]]:
+    def some(self, most: int, number: int) -> "Candidates":
+        """At most so many of them, in an order of chance that depends on a public number alone."""
+        order = np.random.default_rng(number).permutation(len(self.cliques))[:most]
+        return Candidates(tuple(self.cliques[i] for i in order), tuple(self.weights[i] for i in order))
+
+    def above_the_noise(self, measured: Plan, most_cells: float, share: Budget, total: float) -> "Worth":
         """The queries worth asking, with their weights and the L1 norm of the noise that `share` buys for each.
 
         With them the model has at most `most_cells`, or no more than without them. No marginal is farther off than
@@ -68,8 +74,16 @@ class Candidates:
         asked = [
             i for i, clique in enumerate(self.cliques) if noise[i] <= quiet and measured.size_with(clique) <= limit
         ]
-        queries = [Query.marginal(domain, self.cliques[i]) for i in asked]
-        return queries, tuple(self.weights[i] for i in asked), tuple(noise[i] for i in asked)
+        queries = tuple(Query.marginal(domain, self.cliques[i]) for i in asked)
+        return Worth(queries, tuple(self.weights[i] for i in asked), tuple(noise[i] for i in asked))
+
+
+class Worth(NamedTuple):
+    """Queries worth asking."""
+
+    queries: tuple[Query, ...]  # marginals
+    weights: tuple[float, ...]  # how much of the workload each is about
+    noise: tuple[float, ...]  # the L1 norm of the noise that each would have
 
 
 def structure(domain: Domain, cliques: Sequence[Clique]) -> Plan:

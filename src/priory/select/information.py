@@ -12,6 +12,8 @@ from priory.queries.workload import Workload
 
 # Workloads with more answers are replaced by their pairs: noise for so many is drawn in about a second.
 MOST_ANSWERS = 1 << 17
+# Rows times pairs that are gone over to judge pairs: of more rows some are looked at, but no fewer than this.
+JUDGED, LEAST_JUDGED = 200_000_000, 1_000
 
 
 def mutual_information(table: Array) -> float:
@@ -68,8 +70,13 @@ def informative_marginals(workload: Workload, rows: PublicRows | None, *, most: 
 
 
 def _strongest(rows: PublicRows, pairs: list[Clique]) -> list[Clique]:
-    tilted = _tilted(rows)
+    thin = rows.thinned(max(LEAST_JUDGED, JUDGED // len(pairs)))
+    tilted = _tilted(thin)
     strength = {pair: mutual_information(tilted.project(pair)) for pair in pairs}
+    if thin is not rows:
+        # What few rows seem to tell of a large table is chance: about half a nat for each degree of freedom and row.
+        for a, b in pairs:
+            strength[a, b] -= (rows.domain[a] - 1) * (rows.domain[b] - 1) / (2 * thin.records)
     return sorted(pairs, key=lambda pair: -strength[pair])
 
 

@@ -11,6 +11,9 @@ from priory.privacy.scores import L1Error
 from priory.queries.domain import Clique
 from priory.queries.query import Query
 
+# Pairs that one choice is made among; of more, some are drawn for it.
+MOST_PAIRS = 5_000
+
 
 def spanning_tree(curator: Curator, queries: Sequence[Query], model: Model, budget: Budget) -> list[Query]:
     """Pairs that join all attributes, each on which the model errs most among those that join separate trees.
@@ -25,11 +28,13 @@ def spanning_tree(curator: Curator, queries: Sequence[Query], model: Model, budg
     answers = model.answers(queries)
     tree_of = {name: name for pair in pairs for name in pair}
     chosen: list[Query] = []
-    for share in budget.split([1] * (_forest_size(pairs) or 1)):
-        joins = np.array([tree_of[a] != tree_of[b] for a, b in pairs])
-        [pick] = curator.choose(queries, answers, L1Error(), share, allowed=joins)
-        chosen.append(queries[pick.query])
-        tree_of = _joined(tree_of, pairs[pick.query])
+    for number, share in enumerate(budget.split([1] * (_forest_size(pairs) or 1))):
+        joins = [i for i, (a, b) in enumerate(pairs) if tree_of[a] != tree_of[b]]
+        if len(joins) > MOST_PAIRS:
+            joins = np.random.default_rng(number).choice(joins, MOST_PAIRS, replace=False).tolist()
+        [pick] = curator.choose([queries[i] for i in joins], [answers[i] for i in joins], L1Error(), share)
+        chosen.append(queries[joins[pick.query]])
+        tree_of = _joined(tree_of, pairs[joins[pick.query]])
     return chosen
 
 

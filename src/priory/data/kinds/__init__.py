@@ -6,7 +6,7 @@
 from priory.data.kinds.binned import Binned
 from priory.data.kinds.boolean import Boolean
 from priory.data.kinds.category import Category
-from priory.data.kinds.kind import Column, Listed, ModelledColumn, PublicValue, Span, Unmodelled
+from priory.data.kinds.kind import Column, Listed, ModelledColumn, PublicValue, Span, Spans, Unmodelled
 from priory.data.kinds.moment import Moment
 from priory.data.kinds.number import Number
 
@@ -22,6 +22,7 @@ __all__ = [
     "Number",
     "PublicValue",
     "Span",
+    "Spans",
     "Unmodelled",
 ]
 

@@ -4,12 +4,14 @@ import bisect
 import itertools
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from priory.data.kinds.kind import Mask, ModelledColumn
+from priory.data.kinds import shape
+from priory.data.kinds.kind import Mask, ModelledColumn, Spans
 from priory.data.sql import literal
 
 
@@ -23,12 +25,14 @@ class Binned(ModelledColumn):
         high: the largest point, inclusive.
         edges: where the bins begin, and where the last one ends.
         other: a point in the bin where bad cells go.
+        slopes: how values lie inside each bin, as in `shape`; empty where they are spread evenly.
     """
 
     low: float
     high: float
     edges: tuple[float, ...]
     other: float | None
+    slopes: tuple[float, ...]
 
     @property
     def other_place(self) -> int | None:
@@ -62,12 +66,97 @@ class Binned(ModelledColumn):
     def sql_place(self, point: str) -> str:
         return f"CASE WHEN {point} IS NULL THEN NULL ELSE {_sql_bin(self.edges, point)} END"
 
-    def drawn(self, low: NDArray[Any], high: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
-        return rng.integers(low, high, dtype=np.int64)
+    def shaped(self, totals: NDArray[np.float64]) -> Self:
+        places = self._sloped_places
+        if not self.is_coarse or len(places) < 2:
+            return self
+        found = np.zeros(self.places)
+        with np.errstate(over="ignore"):
+            widths = self._steps(places, self._ends(places)) * self._scales(places)
+        if not np.isfinite(widths).all():
+            return self
+        found[places] = shape.slopes(widths.astype(np.float64), np.asarray(totals, dtype=np.float64)[places])
+        return replace(self, slopes=tuple(found.tolist()))  # type: ignore[type-var]  # every kind is a dataclass
+
+    def shares(self, first: NDArray[Any], last: NDArray[Any]) -> NDArray[np.float64]:
+        inside = self._inside(np.arange(self.places), first, last)
+        return shape.share(inside.slope, inside.last) - shape.share(inside.slope, inside.first)
 
     def middles(self, first: NDArray[Any], last: NDArray[Any]) -> NDArray[Any]:
-        # The last of whole points is one before the end.
-        return np.asarray(first + (last - self.is_whole - first) / 2)
+        places = np.arange(self.places)
+        inside = self._inside(places, first, last)
+        steps = inside.first + inside.width * shape.mean(inside.slope * inside.width)
+        steps -= inside.unit * shape.mean(inside.slope * inside.unit)
+        return np.asarray(self._starts(places) + steps * inside.steps * self._scales(places))
+
+    def spreads(self, first: NDArray[Any], last: NDArray[Any]) -> NDArray[np.float64]:
+        places = np.arange(self.places)
+        inside = self._inside(places, first, last)
+        variance = inside.width**2 * shape.variance(inside.slope * inside.width)
+        variance -= inside.unit**2 * shape.variance(inside.slope * inside.unit)
+        return np.asarray(np.sqrt(np.maximum(variance, 0.0)) * inside.steps * self._scales(places))
+
+    def located(self, places: NDArray[np.intp], spans: Spans, below: NDArray[np.float64]) -> NDArray[Any]:
+        inside = self._inside(places, *spans)
+        part = inside.first + inside.width * shape.place_of(inside.slope * inside.width, below)
+        steps = part * inside.steps
+        # Rounding must not lead out of the span.
+        first, last = np.rint(inside.first * inside.steps), np.rint(inside.last * inside.steps) - 1
+        steps = np.where(inside.unit > 0, np.clip(np.floor(steps), first, np.maximum(first, last)), steps)
+        return self._points(places, steps, *spans)
+
+    def _inside(self, places: NDArray[np.intp], first: NDArray[Any], last: NDArray[Any]) -> "_Inside":
+        steps = self._steps(places, self._ends(places)).astype(np.float64)
+        steps[steps == 0] = 1.0  # a spike too narrow for the units of a column that is too wide for doubles
+        slopes = np.asarray(self.slopes or np.zeros(self.places))[places]
+        begin, end = (np.clip(self._steps(places, points), 0, steps) / steps for points in (first, last))
+        return _Inside(slopes, begin, end, self._units(places) / steps, steps)
+
+    @property
+    def _sloped_places(self) -> NDArray[np.intp]:
+        """The places that judge the shape of each other, in order."""
+        return np.arange(self.places)
+
+    def _ends(self, places: NDArray[np.intp]) -> NDArray[Any]:
+        return np.asarray(self.edges)[places + 1]
+
+    def _starts(self, places: NDArray[np.intp]) -> NDArray[Any]:
+        """The first point of each place."""
+        return np.asarray(self.edges)[places]
+
+    def _steps(self, places: NDArray[np.intp], points: NDArray[Any]) -> NDArray[Any]:
+        """How many steps of the column's grid each point is after the start of its place."""
+        return np.asarray(points - np.asarray(self.edges)[places])
+
+    def _scales(self, places: NDArray[np.intp]) -> NDArray[Any]:
+        """How long a step is."""
+        return np.ones(len(places), dtype=np.int64)
+
+    def _units(self, places: NDArray[np.intp]) -> NDArray[np.float64]:
+        """1 where values lie on the grid, 0 where steps only measure length."""
+        return np.ones(len(places))
+
+    def _points(
+        self, places: NDArray[np.intp], steps: NDArray[np.float64], low: NDArray[Any], high: NDArray[Any]
+    ) -> NDArray[Any]:
+        """The points so many steps after the start of each place, kept in [low, high)."""
+        return self._starts(places) + steps.astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class _Inside:
+    """Spans inside bins, in parts of their width."""
+
+    slope: NDArray[np.float64]
+    first: NDArray[np.float64]
+    last: NDArray[np.float64]
+    unit: NDArray[np.float64]  # a step of the column's grid; 0 where there is none
+    steps: NDArray[np.float64]  # how many steps the bin has
+
+    @property
+    def width(self) -> NDArray[np.float64]:
+        """How much of the bin the span takes."""
+        return self.last - self.first
 
 
 def whole(points: NDArray[Any]) -> NDArray[np.int64]:

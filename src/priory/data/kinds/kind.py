@@ -17,6 +17,7 @@ from priory.errors import SchemaError
 
 Mask: TypeAlias = NDArray[np.bool_]
 Span: TypeAlias = tuple[float, float]
+Spans: TypeAlias = tuple[NDArray[Any], NDArray[Any]]
 PublicValue: TypeAlias = str | int | float | bool
 
 
@@ -164,9 +165,19 @@ class ModelledColumn(ABC):
         """How files spell the values, as in `Cells.spelling`."""
         return None
 
+    def shaped(self, totals: NDArray[np.float64]) -> Self:
+        """The same column with values inside bins as the rows of each code suggest; these are released, never private.
+
+        A column that was not shaped has values spread evenly inside bins.
+        """
+        return self
+
     @abstractmethod
-    def drawn(self, low: NDArray[Any], high: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
-        """One point in each [low, high)."""
+    def located(self, places: NDArray[np.intp], spans: Spans, below: NDArray[np.float64]) -> NDArray[Any]:
+        """The point of each of these places that a share `below` of its values in the span [low, high) lies before.
+
+        With shares drawn at random, one value of each place at random.
+        """
 
     @abstractmethod
     def values_at(self, points: NDArray[Any]) -> NDArray[Any]:
@@ -217,8 +228,16 @@ class ModelledColumn(ABC):
         return self.is_numeric
 
     @abstractmethod
+    def shares(self, first: NDArray[Any], last: NDArray[Any]) -> NDArray[np.float64]:
+        """For each place, which share of its values lies from point `first` to before `last`."""
+
+    @abstractmethod
     def middles(self, first: NDArray[Any], last: NDArray[Any]) -> NDArray[Any]:
         """For each place, the mean of its values from point `first` to before `last`, as a number."""
+
+    def spreads(self, first: NDArray[Any], last: NDArray[Any]) -> NDArray[np.float64]:
+        """For each place, the standard deviation of the same values: how far off a mean is if all are one of them."""
+        return np.zeros(self.places)
 
     @property
     def order(self) -> Hashable:
@@ -297,8 +316,11 @@ class Listed(ModelledColumn):
     def outside(self, points: NDArray[Any]) -> Mask:
         return np.zeros(len(points), dtype=bool)
 
-    def drawn(self, low: NDArray[Any], high: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
-        return low
+    def located(self, places: NDArray[np.intp], spans: Spans, below: NDArray[np.float64]) -> NDArray[Any]:
+        return places
+
+    def shares(self, first: NDArray[Any], last: NDArray[Any]) -> NDArray[np.float64]:
+        return np.asarray(last - first, dtype=np.float64)
 
     def middles(self, first: NDArray[Any], last: NDArray[Any]) -> NDArray[Any]:
         return np.arange(self.places, dtype=np.float64)

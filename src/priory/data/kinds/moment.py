@@ -4,7 +4,7 @@ import calendar
 import datetime as dt
 import re
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Unpack, cast
 
 import numpy as np
@@ -73,6 +73,7 @@ class Moment(Binned):
     nullable: bool
     nulls: tuple[str, ...]
     format: str | None
+    slopes: tuple[float, ...] = field(default=(), compare=False, repr=False)
 
     @classmethod
     def of(

@@ -1,11 +1,12 @@
 """Number: columns of whole or real numbers in bins."""
 
+import itertools
 import math
 import sys
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
-from fractions import Fraction
-from typing import Any, ClassVar, Unpack
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar, Unpack, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,6 @@ from priory.data.cells import Reading
 from priory.data.kinds import bins, numbers
 from priory.data.kinds.binned import Binned, whole
 from priory.data.kinds.declared import (
-    MOST_WHOLE,
     Nulls,
     check_codes,
     check_edges,
@@ -28,28 +28,27 @@ from priory.data.kinds.options import ColumnOptions
 from priory.data.sql import Cell
 from priory.errors import SchemaError
 
-# Drafts: up to this many integers get a bin each; more, and reals, about this many bins.
-MOST_SINGLE = 100
-USUAL_BINS = 20
-LARGEST = Fraction(sys.float_info.max)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Number(Binned):
     """A column of numbers in bins, whole ("integer") or not ("real").
 
-    The last bin is closed on both sides. Infinities are out of bounds like any other number.
+    The last bin is closed on both sides. Infinities are out of bounds like any other number. A spike is a number with
+    a place to itself: it cuts the bin it lies in, and the place of a real one reaches to the next double.
 
     Attributes:
         whole: whether decoded values are integers.
         low: the smallest number, inclusive.
         high: the largest number, inclusive.
-        edges: where the bins begin, and where the last one ends: `high`, or `high + 1` for whole numbers.
-        other: a number in the bin where cells that are no numbers go.
+        edges: where bins and spikes begin, and where the last one ends: `high`, or after it for whole numbers and
+            where it is a spike.
+        spikes: the numbers with a place to themselves, ascending.
+        step: values are rounded to multiples of it; None where they are not known to be.
+        other: a number in the place where cells that are no numbers go.
     """
 
     WORDS: ClassVar[tuple[str, ...]] = ("integer", "real")
-    OPTIONS: ClassVar[tuple[str, ...]] = ("bounds", "bins")
+    OPTIONS: ClassVar[tuple[str, ...]] = ("bounds", "bins", "spikes", "step")
     READING_TYPE: ClassVar[type[np.generic]] = np.float64
 
     name: str
@@ -59,7 +58,10 @@ class Number(Binned):
     low: float
     high: float
     edges: tuple[float, ...]
+    spikes: tuple[float, ...]
+    step: float | None
     other: float | None
+    slopes: tuple[float, ...] = field(default=(), compare=False, repr=False)
 
     @classmethod
     def of(
@@ -70,10 +72,12 @@ class Number(Binned):
         low: float,
         high: float,
         edges: Sequence[float] | None = None,
+        spikes: Sequence[float] = (),
+        step: float | None = None,
         other: float | None = None,
         **missing: Unpack[Nulls],
     ) -> "Number":
-        """Build a column from its bounds and the edges of its bins (for whole numbers: default one bin for each)."""
+        """Build a column from its bounds, its bins (for whole numbers: default one for each) and its spikes."""
         common = checked_common(name, other, missing)
         low, high = checked_bounds(name, low, high, whole=whole)
         end = high + 1 if whole else high
@@ -83,12 +87,18 @@ class Number(Binned):
             check_codes(name, int(end - low) + common["nullable"])
             edges = range(int(low), int(end) + 1)
         edges = tuple(checked_number(name, edge, "an edge", whole=whole) for edge in edges)
-        check_edges(name, edges, low, end)
-        check_codes(name, len(edges) - 1 + common["nullable"])
+        spikes = _checked_spikes(name, spikes, low, high, whole=whole)
+        # A column built again from its edges ends after a spike at the upper bound.
+        is_after = spikes[-1:] == (high,) and edges[-1:] == (_after(high, whole=whole),)
+        check_edges(name, edges, low, edges[-1] if is_after else end)
+        places = tuple(sorted({*edges, *spikes, *(_after(spike, whole=whole) for spike in spikes)}))
+        check_codes(name, len(places) - 1 + common["nullable"])
         if other is not None:
             other = checked_number(name, other, "other", whole=whole)
             check_other_inside(name, other, low, high)
-        return cls(whole=whole, low=low, high=high, edges=edges, other=other, **common)
+        if step is not None and (step := checked_number(name, step, "step", whole=whole)) <= 0:
+            raise SchemaError(f"step must be above 0; got {step!r}", column=name)
+        return cls(whole=whole, low=low, high=high, edges=places, spikes=spikes, step=step, other=other, **common)
 
     @property
     def kind(self) -> str:
@@ -102,56 +112,90 @@ class Number(Binned):
             low, high = checked_bounds(options.name, low, high, whole=whole)
         with options.values.get("bins", options.key).located():
             edges = _read_edges(options, low, high, whole=whole) if "bins" in options.values else None
+        spikes = options.values.get("spikes")
+        with (spikes or options.values.get("bins", options.key)).located():
             return cls.of(
-                options.name, whole=whole, low=low, high=high, edges=edges, other=options.other, **options.nulls()
+                options.name,
+                whole=whole,
+                low=low,
+                high=high,
+                edges=edges,
+                spikes=() if spikes is None else options.scalars(spikes, "spikes", "a spike"),
+                step=cast(float, options.values["step"].scalar("step", options.name))
+                if "step" in options.values
+                else None,
+                other=options.other,
+                **options.nulls(),
             )
 
     def described(self) -> dict[str, Any]:
-        """The bounds, and the shortest words for the bins."""
+        """The bounds, the shortest words for the bins, and the spikes."""
         bounds = {"bounds": [self.low, self.high]}
+        spikes = {"spikes": list(self.spikes)} if self.spikes else {}
+        return bounds | self._described_bins() | spikes | ({} if self.step is None else {"step": self.step})
+
+    def _described_bins(self) -> dict[str, Any]:
         if self.whole and self.places == self.high - self.low + 1:
-            return bounds
+            return {}
+        cut = {edge for spike in self.spikes for edge in (spike, _after(spike, whole=self.whole))}
         for word, make in (("count", bins.equal_width), ("log", bins.logarithmic)):
-            try:
-                if make(self.name, self.low, self.high, self.places, whole=self.whole) == self.edges:
-                    return bounds | {"bins": self.places if word == "count" else {word: self.places}}
-            except SchemaError:
-                continue  # bins of this kind cannot be had for these bounds, so these are not such bins
-        return bounds | {"bins": {"edges": list(self.edges)}}
+            # A spike adds up to two places to those of the bins.
+            for count in range(self.places, max(self.places - len(cut), 1) - 1, -1):
+                try:
+                    edges = make(self.name, self.low, self.high, count, whole=self.whole)
+                except SchemaError:
+                    continue  # bins of this kind cannot be had for these bounds, so these are not such bins
+                if {*edges, *cut} == set(self.edges):
+                    return {"bins": count if word == "count" else {word: count}}
+        inner = [edge for edge in self.edges if edge not in cut and self.low < edge < self.high + self.whole]
+        return {"bins": {"edges": [self.low, *inner, self.high + self.whole]}}
 
     @classmethod
     def draft(cls, name: str, values: NDArray[Any], *, nullable: bool) -> "Number | None":
-        """Integers with a bin each if they are few, else bins of equal width between round bounds."""
+        """Spikes and bins as `drafting` chooses them."""
         if values.dtype.kind not in "iuf":
             return None
-        if (np.floor(values) == values).all() and (np.abs(values.astype(float)) <= MOST_WHOLE).all():
-            low, high, edges = _draft_whole(int(values.min()), int(values.max()))
-            return cls.of(name, whole=True, low=low, high=high, edges=edges, nullable=True)
-        reals = _draft_real(float(values.min()), float(values.max()))
-        return cls.of(name, whole=False, low=reals[0], high=reals[-1], edges=reals, nullable=True)
+        from priory.data.kinds.drafting import draft_bins
+
+        return cls.of(name, **vars(draft_bins(values)), nullable=True)
 
     def point_text(self, point: float) -> str:
         return numbers.short_text(point)
 
     @property
     def place_labels(self) -> tuple[str, ...]:
-        """The bins as intervals; an integer alone in its bin as itself."""
+        """The bins as intervals, open where a real spike was taken out; a number alone in its place as itself."""
         return tuple(
-            self.point_text(self.edges[i])
-            if self.whole and self.edges[i + 1] - self.edges[i] == 1
-            else self.interval(i)
-            for i in range(self.places)
+            self.point_text(first) if is_one else self.interval(i) if spike is None else self._open(i, spike)
+            for i, (first, is_one, spike) in enumerate(zip(self.edges, self.singles, self._spikes_before, strict=False))
         )
 
     @property
     def short_labels(self) -> tuple[str, ...]:
-        firsts, ends = self.edges[:-1], (*(edge - self.whole for edge in self.edges[1:-1]), self.high)
-        return tuple(
-            numbers.with_thousands(first)
-            if self.whole and first == end
-            else f"{numbers.with_thousands(first)}–{numbers.with_thousands(end)}"
-            for first, end in zip(firsts, ends, strict=True)
+        ends = (*(edge - self.whole for edge in self.edges[1:-1]), self.high)
+        firsts = (
+            numbers.with_thousands(first) if spike is None else f">{numbers.with_thousands(spike)}"
+            for first, spike in zip(self.edges, self._spikes_before, strict=False)
         )
+        return tuple(
+            first if is_one else f"{first}–{numbers.with_thousands(end)}"
+            for first, end, is_one in zip(firsts, ends, self.singles, strict=True)
+        )
+
+    @cached_property
+    def singles(self) -> tuple[bool, ...]:
+        """Whether each place holds one number only."""
+        pairs = itertools.pairwise(self.edges)
+        return tuple(after == _after(first, whole=self.whole) for first, after in pairs)
+
+    @property
+    def _spikes_before(self) -> tuple[float | None, ...]:
+        """For each place of reals, the spike that it begins just above, if it does."""
+        spikes = {} if self.whole else {_after(spike, whole=False): spike for spike in self.spikes}
+        return tuple(spikes.get(edge) for edge in self.edges[:-1])
+
+    def _open(self, i: int, spike: float) -> str:
+        return f"({self.point_text(spike)}, {self.interval(i).partition(', ')[2]}"
 
     def read_text(self, text: str) -> Reading:
         return numbers.of_text(text)
@@ -167,15 +211,82 @@ class Number(Binned):
     def sql_point(self, cell: Cell) -> str | None:
         return numbers.in_sql(cell)
 
-    def drawn(self, low: NDArray[Any], high: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
-        """One point in each [low, high); for reals that end at the upper bound, the bound too."""
+    @property
+    def _sloped_places(self) -> NDArray[np.intp]:
+        return np.flatnonzero(~np.isin(np.asarray(self.edges[:-1]), np.asarray(self.spikes)))
+
+    def _steps(self, places: NDArray[np.intp], points: NDArray[Any]) -> NDArray[Any]:
+        starts = np.asarray(self.edges)[places]
+        plain = points - starts if self.whole else points / self._unit - starts / self._unit
+        if self.step is None:
+            return plain
+        return np.where(self._on_grid[places], self._grid_index(points) - self._first_index[places], plain)
+
+    def _starts(self, places: NDArray[np.intp]) -> NDArray[Any]:
+        starts = np.asarray(self.edges)[places]
+        if self.step is None:
+            return starts
+        return np.where(self._on_grid[places], self._grid_point(self._first_index[places]), starts)
+
+    def _scales(self, places: NDArray[np.intp]) -> NDArray[Any]:
+        plain = np.full(len(places), 1 if self.whole else self._unit)
+        return plain if self.step is None else np.where(self._on_grid[places], self.step, plain)
+
+    def _units(self, places: NDArray[np.intp]) -> NDArray[np.float64]:
+        return np.asarray(self._on_grid[places] | self.whole, dtype=np.float64)
+
+    def _points(
+        self, places: NDArray[np.intp], steps: NDArray[np.float64], low: NDArray[Any], high: NDArray[Any]
+    ) -> NDArray[Any]:
+        if self.step is None:
+            points = self._starts(places)
+            # A sum of two, as a product can be infinite where the sum is not.
+            more = 0.0 if self._unit == 1 else steps
+            points = points + steps.astype(np.int64) if self.whole else points + steps + more
+        else:
+            on_grid = self._grid_point(self._first_index[places] + steps)
+            plain = self._starts(places) + steps * self._scales(places)
+            points = np.where(self._on_grid[places], on_grid, plain)
         if self.whole:
-            return super().drawn(low, high, rng)
-        share = rng.random(len(low))
-        # Not low + share·(high − low): the difference of two finite bounds can be infinite.
-        values = low * (1 - share) + high * share
-        top = np.where(high == self.high, high, np.nextafter(high, -np.inf))
-        return np.asarray(np.clip(values, low, np.maximum(low, top)))
+            return points.astype(np.int64)
+        # Where the upper bound is a spike, the bin before it is open and the spike's place is just it.
+        top = np.where((high == self.high) & self._is_closed, high, np.nextafter(high, -np.inf))
+        return np.asarray(np.clip(points, low, np.maximum(low, top)))
+
+    @property
+    def _unit(self) -> float:
+        """What reals are measured in: 1, or 2 where the difference of the bounds is infinite."""
+        return 2.0 if math.isinf(self.high - self.low) else 1.0
+
+    @property
+    def _is_closed(self) -> bool:
+        """Whether the last bin holds its end."""
+        return self.edges[-1] == self.high
+
+    @cached_property
+    def _first_index(self) -> NDArray[np.float64]:
+        """Which multiple of the step is the first in each place."""
+        return self._grid_index(np.asarray(self.edges[:-1]))
+
+    @cached_property
+    def _on_grid(self) -> Mask:
+        """Which places hold a multiple of the step."""
+        if self.step is None:
+            return np.zeros(self.places, dtype=bool)
+        return np.asarray(self._grid_index(np.asarray(self.edges[1:])) > self._first_index)
+
+    def _grid_point(self, index: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Multiples of the step, as the doubles that people write for them."""
+        step = cast(float, self.step)
+        parts = round(1 / step)
+        return index / parts if step < 1 and abs(parts * step - 1) < 1e-12 else index * step
+
+    def _grid_index(self, points: NDArray[Any]) -> NDArray[np.float64]:
+        """Which multiple of the step is the first at or after each point; the end of the last bin is inside it."""
+        index = np.ceil(points / cast(float, self.step) - 1e-9) + 0.0
+        found = self._grid_point(index)
+        is_inside = (points == self.high) & (found == points) & (not self.whole and self._is_closed)
+        return np.asarray(index + ((found < points) | is_inside))
 
     def values_at(self, points: NDArray[Any]) -> NDArray[Any]:
         return whole(points) if self.whole else points.astype(np.float64, copy=False)
@@ -202,7 +313,7 @@ class Number(Binned):
         if isinstance(value, bool) or not isinstance(number, float) or not math.isfinite(number):
             raise self.error(f"{str(value)!r} is not a number")
         if not self.whole:
-            return number, number
+            return number, _after(number, whole=False) if number in self.spikes else number
         return math.ceil(number), math.floor(number) + 1
 
 
@@ -214,31 +325,21 @@ def _read_edges(options: ColumnOptions, low: float, high: float, *, whole: bool)
     return make(options.name, low, high, options.count(value), whole=whole)
 
 
-def _draft_whole(low: int, high: int) -> tuple[int, int, list[int] | None]:
-    """Bounds, and edges where integers do not get a bin each."""
-    if high - low < MOST_SINGLE:
-        return low, high, None
-    step = max(int(_round_step(low, high)), 1)
-    last = min((high // step + 1) * step, MOST_WHOLE + 1)
-    # Round bounds may lie beyond what a double holds exactly.
-    edges = [*dict.fromkeys(max(edge, -MOST_WHOLE) for edge in range(low // step * step, last, step)), last]
-    return edges[0], last - 1, edges
+def _after(number: float, *, whole: bool) -> float:
+    """The next number."""
+    return number + 1 if whole else math.nextafter(number, math.inf)
 
 
-def _draft_real(low: float, high: float) -> list[float]:
-    step = _round_step(low, high)
-    first = math.floor(Fraction(low) / step)
-    last = max(math.ceil(Fraction(high) / step), first + 1)
-    # Beyond the largest float there is no round bound.
-    rounded = (float(min(max(step * i, -LARGEST), LARGEST)) for i in range(first - 1, last + 1))
-    edges = list(dict.fromkeys(rounded))
-    return edges[1:] if len(edges) > 2 and edges[1] <= low else edges
-
-
-def _round_step(low: float, high: float) -> Fraction:
-    """The smallest of 1, 2, 5, 10, … (or 0.1, 0.2, …) that makes no more than the usual number of bins."""
-    width = (Fraction(high) - Fraction(low)) / USUAL_BINS or Fraction(1, USUAL_BINS)
-    # Wide enough for neighbouring edges to be different floats.
-    width = max(width, 4 * Fraction(math.ulp(max(abs(low), abs(high)))))
-    power = Fraction(10) ** math.floor(math.log10(width))
-    return next(power * digit for digit in (1, 2, 5, 10, 20) if power * digit >= width)
+def _checked_spikes(name: str, spikes: Sequence[float], low: float, high: float, *, whole: bool) -> tuple[float, ...]:
+    """The spikes in order, if they are numbers inside the bounds and none is listed twice."""
+    checked = sorted(checked_number(name, spike, "a spike", whole=whole) for spike in spikes)
+    for spike in checked:
+        if not low <= spike <= high:
+            raise SchemaError(
+                f"spike {spike!r} is outside the bounds; widen the bounds to hold it, or leave it out", column=name
+            )
+        if checked.count(spike) > 1:
+            raise SchemaError(f"spike {spike!r} is listed twice; keep one", column=name)
+        if spike == sys.float_info.max:
+            raise SchemaError("the largest number there is cannot be a spike; leave it out", column=name)
+    return tuple(checked)

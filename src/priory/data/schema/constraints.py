@@ -170,7 +170,10 @@ def one_of(column: ModelledColumn, values: tuple[PublicValue, ...]) -> Mask:
     points = np.array(sorted({column.point_of(value) for value in values}))
     first, last = _extent(column)
     if not column.is_whole:
-        raise column.error("reals are compared by below and above, not by value")
+        spans = [column.period_of(value) for value in values]
+        if any(start == end for start, end in spans):
+            raise column.error("reals are compared by below and above, and by value only where it is one of spikes")
+        return np.array([span in spans for span in itertools.pairwise(column.edges)])
     held = np.searchsorted(points, last, side="right") - np.searchsorted(points, first, side="left")
     return np.asarray(held == last - first + 1)
 

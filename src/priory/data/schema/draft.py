@@ -22,9 +22,9 @@ from priory.errors import DataError
 def columns_of(data: object) -> list[Column]:
     """Columns that fit a public table, in its order.
 
-    Texts become categories (with more than 100 distinct ones: free text); integers get a bin each up to 100 of them,
-    else about 20 bins of equal width between round bounds, as reals do; dates get years, months or days. Every column
-    gets a declared place for cells that later turn out not to fit.
+    Texts become categories (with more than 100 distinct ones: free text); numbers get bins and spikes by a forecast of
+    their means and quantiles (`kinds/drafting.py`); dates get years, months or days. Every column gets a declared place
+    for cells that later turn out not to fit.
     """
     frame = read_public(data) if isinstance(data, str | Path) else data
     names = frames.names_of(frame)

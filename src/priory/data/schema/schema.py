@@ -3,7 +3,7 @@
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -186,6 +186,11 @@ class Schema:
     def domain(self) -> Domain:
         """The names and sizes of the modelled columns."""
         return Domain.of({column.name: column.size for column in self.modelled})
+
+    def shaped(self, totals: Mapping[str, NDArray[np.float64]]) -> "Schema":
+        """The same schema with values inside the bins of some columns as the released rows of each code suggest."""
+        columns = {column.name: column.shaped(totals[column.name]) for column in self.modelled if column.name in totals}
+        return replace(self, columns=tuple(columns.get(column.name, column) for column in self.columns))
 
     def column(self, name: str) -> Column:
         """The column of that name."""

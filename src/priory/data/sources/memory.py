@@ -1,12 +1,12 @@
 """Memory: a source of compact integer codes."""
 
-import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 
+from priory.cores import available
 from priory.data.codec import Codes
 from priory.data.sources.source import ROW_LIMIT
 from priory.queries.domain import Clique, Domain, checked_cliques
@@ -41,7 +41,7 @@ class MemorySource:
         domains = checked_cliques(self.domain, cliques)
         if self.records * len(domains) < MANY:
             return [self._counted(clique) for clique in domains]
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
+        with ThreadPoolExecutor(available()) as pool:
             return list(pool.map(self._counted, domains))
 
     def _counted(self, clique: Domain) -> Factor:

@@ -6,12 +6,15 @@ from dataclasses import dataclass, replace
 
 from priory.estimate.estimator import estimate
 from priory.estimate.measured import evidence, public_total
+from priory.estimate.nudge import nudged
 from priory.mechanisms.steps.public_rows import starting_base
 from priory.model.bases import Base, PublicRows
 from priory.model.model import Model
 from priory.model.structural_zeros import without_zeros
 from priory.privacy.curator import Curator
 from priory.privacy.measurement import Measurement
+from priory.queries.domain import Clique
+from priory.queries.factor import Array
 from priory.release import Release
 from priory.release.estimated import estimated
 
@@ -30,12 +33,18 @@ class Fitted:
     base: Base  # what the model starts from
     measurements: tuple[Measurement, ...]  # what was answered so far
     model: Model  # the estimate from them
+    settled: int = 0  # from how many of them everything was estimated anew; later ones were taken in by their clique
 
     @classmethod
     def start(cls, curator: Curator, base: Base) -> "Fitted":
         """The state before anything is paid: the base has no structural zeros, a public number of rows is in."""
         base = without_zeros(base, curator.impossible)
         return cls(base, curator.public_count, Model(base, {}, max(1.0, curator.public_total or 1.0)))
+
+    @property
+    def cliques(self) -> list[Clique]:
+        """What was measured."""
+        return [m.query.clique for m in self.measurements]
 
     def with_measured(self, measurements: Sequence[Measurement]) -> "Fitted":
         """Estimated anew with further measurements, from where the last estimate ended."""
@@ -50,7 +59,22 @@ class Fitted:
                 total=public_total(together),
                 warm=self.model if self.model.diagnostics else None,
             )
-        return replace(self, measurements=together, model=model)
+        return replace(self, measurements=together, model=model, settled=len(together))
+
+    def settled_anew(self) -> "Fitted":
+        """With everything estimated anew, where that is not so already."""
+        return self if self.settled == len(self.measurements) else self.with_measured(())
+
+    def nudged(self, measurement: Measurement, marginal: Array) -> "tuple[Fitted, Array]":
+        """With one more measurement taken in roughly, and what the model then says of its clique, in records.
+
+        Args:
+            measurement: what was answered.
+            marginal: what the model says of its clique, in records.
+        """
+        together = (*self.measurements, measurement)
+        model, after = nudged(self.model, evidence(together), marginal)
+        return replace(self, measurements=together, model=model), after
 
     def released(self, curator: Curator, mechanism: str) -> Release:
         """The measurements and the model as a release, with the statement of what was spent."""

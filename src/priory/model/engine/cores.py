@@ -7,13 +7,10 @@ from functools import lru_cache
 
 import numpy as np
 
+from priory.cores import available
+
 # Below so many cells, handing half of the work over costs more than it saves.
 WORTH_IT = 1 << 19
-
-
-def available() -> int:
-    """How many cores this process may use, which can be fewer than the machine has."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def pieces(cells: int) -> int:
