@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from experiments.paper_workload import Held
-from priory.mechanisms.dualquery.data_player import Term, best_record
+from priory.mechanisms.dualquery.data_player import Reward, best_record
 from priory.mechanisms.dualquery.estimates import SampleLoss, answers, most_likely
 from priory.model.bases import PublicRows
 from priory.model.engine.maxsum import best_row
@@ -58,11 +58,11 @@ def _played(here: Held, rng: np.random.Generator, *, takes_first_code: bool) -> 
     for t in range(rounds_by_advanced_composition(here.records)):
         chances = _chances(RATE * (satisfied - t * truth))
         picks = [_pick(workload, int(place)) for place in rng.choice(len(chances), SAMPLES, p=chances)]
-        terms = [
-            Term(workload.queries[pick.query].row(pick.cell or 0), 1.0 if pick.is_complement else -1.0)
+        rewards = [
+            Reward(workload.queries[pick.query].row(pick.cell or 0), 1.0 if pick.is_complement else -1.0)
             for pick in picks
         ]
-        found = _first_record(domain, terms) if takes_first_code else best_record(domain, terms, rng)
+        found = _first_record(domain, rewards) if takes_first_code else best_record(domain, rewards, rng)
         row = tuple(int(code) for code in found)
         yield Round(tuple(picks), row, RATE / here.records if t else 0.0)
         satisfied += np.concatenate([np.ravel(answers(query, row, domain)) for query in workload])
@@ -82,10 +82,10 @@ def _pick(workload: Workload, place: int) -> Pick:
     return Pick(query, cell - int(starts[query]), is_complement=bool(is_complement))
 
 
-def _first_record(domain: Domain, terms: Sequence[Term]) -> Sequence[int]:
+def _first_record(domain: Domain, rewards: Sequence[Reward]) -> Sequence[int]:
     tables: dict[Clique, Array] = {}
-    for term in terms:
-        own = term.reward * term.query.adjoint(np.ones(term.query.shape))
-        tables[term.query.clique] = tables.get(term.query.clique, np.zeros_like(own)) + own
+    for each in rewards:
+        own = each.reward * each.query.adjoint(np.ones(each.query.shape))
+        tables[each.query.clique] = tables.get(each.query.clique, np.zeros_like(own)) + own
     row, _ = best_row(domain, {clique: Factor(domain.project(clique), table) for clique, table in tables.items()})
     return [int(code) for code in row]

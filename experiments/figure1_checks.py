@@ -16,7 +16,7 @@ from experiments.private_pgm import USEFULNESS, Row, Way, estimates, ways
 from experiments.progress import progress
 from experiments.results import Results, shown
 from priory.measure import measure
-from priory.mechanisms.mwem.graphical import graphical_model
+from priory.mechanisms.mwem.mwem import graphical_model
 from priory.mechanisms.privbayes import PrivBayes, network_model
 from priory.model.model import Model
 from priory.privacy.budget import Budget

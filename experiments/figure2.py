@@ -21,7 +21,7 @@ from experiments.peers import mbi_python
 from experiments.private_pgm import Way, estimates, ways
 from experiments.progress import progress
 from experiments.results import Results, picture, shown
-from priory.mechanisms.hdmm.least_squares import LeastSquares
+from priory.mechanisms.hdmm.hdmm import LeastSquares
 from priory.model.bases import Uniform
 from priory.model.engine.tape import COMPILER
 from priory.privacy.measurement import Measurement

@@ -7,9 +7,9 @@ noise at ε = 1 and fitted by mirror descent with either loss [McKenna et al. 20
 import altair as alt
 import numpy as np
 
+from experiments.metrics import workload_error
 from experiments.results import Results, picture, shown
 from experiments.tables import Coded, table
-from priory.answer.metrics import workload_error
 from priory.data.schema import Schema
 from priory.data.sources.opening import open_source
 from priory.estimate.estimator import estimate

@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from priory.answer.metrics import workload_error
+from experiments.metrics import workload_error
 from priory.data.schema import Schema
 from priory.data.sources.opening import open_source
 from priory.data.sources.source import Source

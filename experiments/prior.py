@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import altair as alt
 import numpy as np
 
+from experiments.metrics import cell_errors
 from experiments.results import Results, picture, shown
 from experiments.tables import Coded, data_folder, measured_cliques, noisy, split
-from priory.answer.metrics import cell_errors
 from priory.estimate.estimator import estimate
 from priory.model.bases import Base, Mixture, Product, PublicRows
 from priory.model.model import Model

@@ -12,11 +12,9 @@ from priory.app.registry import Mechanism
 from priory.errors import SizeError
 from priory.mechanisms.dualquery.dualquery import DualQuery
 from priory.mechanisms.dualquery.estimates import records_model, sampled_model
-from priory.mechanisms.hdmm.hdmm import HDMM
-from priory.mechanisms.hdmm.least_squares import local_least_squares
-from priory.mechanisms.mwem.graphical import Graphical, Stop, graphical_model
+from priory.mechanisms.hdmm.hdmm import HDMM, local_least_squares
 from priory.mechanisms.mwem.multiplicative_weights import MultiplicativeWeights
-from priory.mechanisms.mwem.mwem import MWEM, Update
+from priory.mechanisms.mwem.mwem import MWEM, Graphical, Stop, Update, graphical_model
 from priory.mechanisms.privbayes import PrivBayes, network_model
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator

@@ -12,8 +12,8 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from experiments.metrics import cell_errors, mean_total_variation
 from experiments.tables import data_folder
-from priory.answer.metrics import cell_errors, mean_total_variation
 from priory.data.sources.memory import MemorySource
 from priory.model.bases import PublicRows
 from priory.privacy.budget import Budget

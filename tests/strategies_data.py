@@ -8,7 +8,10 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from priory.data.dialect import THOUSANDS, Dialect
 from priory.data.kinds import Boolean, Category, Column, ModelledColumn, Moment, Number, Unmodelled, bins
+from priory.data.kinds.moment_format import MomentFormat
+from priory.data.kinds.numbers import PLAIN, NumberFormat
 from priory.data.schema import Group, Schema
 from priory.data.schema.constraints import Condition, Constraint, Determine, Forbid, Order
 
@@ -57,6 +60,16 @@ def categories(draw: st.DrawFn, name: str, *, ordered: bool | None = None) -> Ca
     return Category.of(name, levels, ordered=is_ordered, nulls=nulls, **rest)
 
 
+# A decimal mark and what stands between thousands.
+marks = st.sampled_from([(mark, between) for mark in ".," for between in (None, *THOUSANDS) if mark != between])
+number_formats = st.just(PLAIN) | st.builds(
+    lambda marks, **rest: NumberFormat.of("a", decimal=marks[0], thousands=marks[1], **rest),
+    marks=marks,
+    parentheses=st.booleans(),
+    symbol=st.none() | st.sampled_from(["%", "$", "EUR", "€", "^"]),
+)
+
+
 @st.composite
 def numbers(draw: st.DrawFn, name: str) -> Number:
     whole = draw(st.booleans())
@@ -74,7 +87,11 @@ def numbers(draw: st.DrawFn, name: str) -> Number:
     rest = draw(places_for_bad_cells(inside))
     spikes = draw(st.lists(inside | st.sampled_from([low, high]), max_size=3, unique_by=float))
     step = draw(st.none() | (st.integers(1, 50) if whole else st.sampled_from([0.01, 0.3, 5.0, 1e5])))
-    return Number.of(name, whole=whole, low=low, high=high, edges=edges, spikes=spikes, step=step, nulls=nulls, **rest)
+    given: dict[str, Any] = {"whole": whole, "low": low, "high": high, "edges": edges, "spikes": spikes, "step": step}
+    return Number.of(name, **given, nulls=nulls, format=draw(number_formats), **rest)
+
+
+FORMATS = ("%b %d, %Y", "%m/%d/%Y %I:%M %p", "%d-%b-%Y", "%Y-%m-%d 00:00:00", "%Y%m%d", "%d/%m/%Y %H:%M %z")
 
 
 @st.composite
@@ -86,7 +103,7 @@ def moments(draw: st.DrawFn, name: str) -> Moment:
     low, high = edges[0], edges[-1] - 1
     every = draw(st.none() | st.sampled_from(bins.EVERY[3:]))
     chosen = edges if every is None else bins.calendar_units(name, low, high, every, clock=clock)
-    spelling = draw(st.sampled_from([None, "%d.%m.%Y" + (" %H:%M:%S" if clock else ""), "%Y/%m/%d"]))
+    spelling = draw(st.sampled_from([None, "%d.%m.%Y" + (" %H:%M:%S" if clock else ""), "%Y/%m/%d", *FORMATS]))
     rest = draw(places_for_bad_cells(st.integers(low, high)))
     return Moment.of(name, clock=clock, low=low, high=high, edges=chosen, format=spelling, **rest)
 
@@ -150,6 +167,17 @@ def constraints(draw: st.DrawFn, found: list[ModelledColumn]) -> Constraint:
     return Forbid(conditions=tuple(draw(conditions(column)) for column in some[:2]))
 
 
+dialects = st.builds(
+    lambda marks, **rest: Dialect.of(decimal=marks[0], thousands=marks[1], **rest),
+    marks=marks,
+    delimiter=st.none() | st.sampled_from(",;\t|:"),
+    encoding=st.sampled_from(["utf-8", "latin-1", "utf-16"]),
+    header=st.booleans(),
+    trim=st.booleans(),
+    parentheses=st.booleans(),
+)
+
+
 @st.composite
 def schemas(draw: st.DrawFn) -> Schema:
     chosen = draw(st.lists(names, min_size=1, max_size=5, unique=True))
@@ -162,6 +190,7 @@ def schemas(draw: st.DrawFn) -> Schema:
         person="person" if extra else None,
         groups=[draw(groups(listed))] if listed else [],
         constraints=[draw(constraints(modelled))] if draw(st.booleans()) else [],
+        reading=draw(dialects),
     )
 
 
@@ -172,6 +201,35 @@ def codes(draw: st.DrawFn, schema: Schema, *, rows: int = 20) -> dict[str, NDArr
     return {column.name: rng.integers(0, column.size, rows) for column in schema.modelled}
 
 
+def spelled(column: Number, number: float) -> list[str]:
+    """Texts that spell the number, or almost: with the marks of the column, in odd places too."""
+    form, text = column.format, repr(number)
+    own = f"{number:,}".replace(",", "\0").replace(".", form.decimal).replace("\0", form.thousands or "")
+    symbol = form.symbol or "%"
+    return [
+        text,
+        f" {text}0",
+        own,
+        f"{symbol} {own}",
+        f"{own}{symbol} ",
+        f"({own} )",
+        f"({own}",
+        f"{symbol}{symbol}1",
+        "1e2",
+    ]
+
+
+def moment_cells(column: Moment, point: int) -> list[object]:
+    """A moment as it is, and as texts that spell it, or almost."""
+    typed = np.datetime64(point - 1, "us") if column.clock else np.datetime64(point, "D")
+    moment: object = typed.item()
+    if not isinstance(moment, dt.date):
+        return [typed]
+    texts = [MomentFormat(spelling, column.clock).text_of(moment) for spelling in (column.format, None, *FORMATS)]
+    odd = [texts[0].upper(), texts[0].replace("2", "5"), f"{texts[1]}+01:30", f"{texts[1]}Z", f"{texts[1]}.1234567 UTC"]
+    return [typed, *texts, *odd]
+
+
 def any_cells(column: ModelledColumn) -> st.SearchStrategy[object]:
     """Cells of every type, some of them near the column's own values."""
     near: st.SearchStrategy[object] = st.nothing()
@@ -180,12 +238,10 @@ def any_cells(column: ModelledColumn) -> st.SearchStrategy[object]:
             near = st.sampled_from([*column.values, *map(str, column.values)])
         case Number():
             near = st.sampled_from(column.edges).flatmap(
-                lambda edge: st.sampled_from([edge, edge - 1, np.nextafter(edge, -np.inf), repr(edge), f" {edge}0"])
+                lambda edge: st.sampled_from([edge, edge - 1, np.nextafter(edge, -np.inf), *spelled(column, edge)])
             )
         case Moment():
-            near = st.sampled_from(column.edges).map(
-                lambda edge: np.datetime64(edge - 1, "us") if column.clock else np.datetime64(edge, "D")
-            )
+            near = st.sampled_from(column.edges).flatmap(lambda edge: st.sampled_from(moment_cells(column, edge)))
         case Boolean():
             near = st.sampled_from([*column.true, *column.false, True, False, np.True_])
     moments_of_all_kinds = st.datetimes() | st.dates() | st.datetimes(timezones=st.timezones())

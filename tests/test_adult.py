@@ -16,9 +16,8 @@ from priory.data.sources.source import Source
 from priory.mechanisms.dualquery.dualquery import DualQuery
 from priory.mechanisms.dualquery.estimates import records_model, sampled_model
 from priory.mechanisms.hdmm.hdmm import HDMM
-from priory.mechanisms.mwem.graphical import Graphical, graphical_model
 from priory.mechanisms.mwem.multiplicative_weights import MultiplicativeWeights
-from priory.mechanisms.mwem.mwem import MWEM
+from priory.mechanisms.mwem.mwem import MWEM, Graphical, graphical_model
 from priory.mechanisms.privbayes import PrivBayes, network_model
 from priory.model.model import Model
 from priory.privacy.budget import Budget

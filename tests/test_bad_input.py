@@ -33,7 +33,7 @@ ESTIMATE = ("estimate", "m.csv", "--schema", "s.yaml", "-o", "new.priory", "--ep
 BAD: list[tuple[tuple[str, ...], int, str]] = [
     # fit
     (("fit", "no.csv", "--schema", "s.yaml", "-o", "new.priory", "--epsilon", "1"), 4, "no.csv cannot be opened"),
-    (("fit", "table.xls", "--schema", "s.yaml", "-o", "new.priory", "--epsilon", "1"), 4, "a kind that cannot be read"),
+    (("fit", "table.dta", "--schema", "s.yaml", "-o", "new.priory", "--epsilon", "1"), 4, "a kind that cannot be read"),
     (("fit", ".", "--schema", "s.yaml", "-o", "new.priory", "--epsilon", "1"), 4, "cannot be read"),
     (("fit", "narrow.csv", "--schema", "s.yaml", "-o", "new.priory", "--epsilon", "1"), 4, "column 'sex'"),
     (("fit", "empty.csv", "--schema", "s.yaml", "-o", "new.priory", "--epsilon", "1"), 4, "is empty"),
@@ -100,7 +100,7 @@ BAD: list[tuple[tuple[str, ...], int, str]] = [
     ((*SAMPLE, "-n", "many"), 2, "--rows"),
     ((*SAMPLE, "--where", "age > 30"), 2, "one bin"),
     ((*SAMPLE, "--seed", "-3"), 2, "seed"),
-    ((*SAMPLE, "-o", "rows.xlsx"), 2, ".csv"),
+    ((*SAMPLE, "-o", "rows.docx"), 2, ".csv"),
     ((*SAMPLE, "-o", "table.csv"), 2, "exists"),
     ((*SAMPLE, "-o", "no/rows.csv"), 2, "does not exist"),
     # combine
@@ -165,7 +165,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
             "other.yaml": SCHEMA.replace("[F, M]", "[F, M, D]"),
             "bad.yaml": SCHEMA.replace("{kind: id}", "{kind: idd}"),
             "table.csv": TABLE,
-            "table.xls": TABLE,
+            "table.dta": TABLE,
             "narrow.csv": TABLE.replace("sex", "x"),
             "empty.csv": "",
             "ragged.csv": TABLE + "a,b\n",

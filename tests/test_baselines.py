@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
+from experiments.metrics import cell_errors, mean_total_variation, workload_error
 from hypothesis import given
 from hypothesis import strategies as st
 
-from priory.answer.metrics import cell_errors, mean_total_variation, total_variation, workload_error
+from priory.answer.metrics import total_variation
 from priory.errors import DomainError
-from priory.mechanisms.hdmm.least_squares import local_least_squares
+from priory.mechanisms.hdmm.hdmm import local_least_squares
 from priory.privacy.measurement import Measurement
 from priory.queries.domain import Domain
 from priory.queries.parts import Prefix

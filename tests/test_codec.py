@@ -443,7 +443,7 @@ def test_a_decoded_table_fits_its_schema_as_public_data(given_codes: tuple[Schem
     [
         (STRICT, ["u", "w", "w"], "2 of 3 public cells do not fit the schema: 'w'"),
         (STRICT, ["u", None], "1 of 2 .*: null|None"),
-        (WHOLE, [3, 12, -1], "2 of 3 .*: 12, -1"),
+        (WHOLE, [3, 12, -1], "2 of 3 .*: -1, 12"),
         (DATE, [dt.date(1970, 1, 1), dt.date(2000, 1, 1)], "1 of 2"),
         (TRUTH, [1], "1 of 1 .*: 1"),
     ],
@@ -459,7 +459,7 @@ def public_frame() -> pd.DataFrame:
         {
             "name": [f"n{i}" for i in range(200)],
             "sex": ["f", "m", None, "m"] * 50,
-            "age": range(200),
+            "age": [7 * i % 170 for i in range(200)],
             "rooms": [1, 2, 3, 4] * 50,
             "income": np.linspace(-3.7, 1234.5, 200),
             "score": [1.0, np.nan, 3.0, 4.0] * 50,
@@ -477,13 +477,13 @@ def test_a_schema_from_public_data_fits_them() -> None:
     schema = Schema.from_public(frame, name="people")
     kinds = {column.name: column.kind for column in schema.columns}
     assert kinds == {
-        "name": "text", "sex": "category", "age": "integer", "rooms": "integer", "income": "real", "score": "integer",
+        "name": "id", "sex": "category", "age": "integer", "rooms": "integer", "income": "real", "score": "integer",
         "member": "boolean", "born": "date", "seen": "datetime", "empty": "text", "mixed": "text",
     }  # fmt: skip
     check_public(schema, frame)
     check_public(schema, pl.from_pandas(frame[list(schema.domain)]))
     assert Schema.parse(schema.dump()) == schema
-    assert schema.column("age").labels[:2] == ("[0, 10)", "[10, 20)")  # type: ignore[union-attr]  # modelled
+    assert schema.column("age").places < 100  # type: ignore[union-attr]  # modelled
     assert schema.column("rooms").labels == ("1", "2", "3", "4", "null")  # type: ignore[union-attr]  # modelled
     income = schema.column("income")
     assert isinstance(income, Number)

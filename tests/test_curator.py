@@ -1,8 +1,9 @@
 import itertools
 import pickle
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -342,3 +343,21 @@ def test_the_curator_keeps_its_own_reservation_open_only_inside_the_run() -> Non
         pass
     with pytest.raises(Exception, match="settled"):
         Curator.answer(curator, [AGE], [HALF])
+
+
+class Shifty(list[Query]):
+    """A sequence that gives queries of another class once it was read."""
+
+    def __iter__(self) -> Iterator[Query]:
+        yield from tuple(super().__iter__())
+        self[:] = [Doubled(query.domain, query.parts) for query in super().__iter__()]
+
+
+def test_queries_are_read_once_so_that_what_was_checked_is_what_is_answered() -> None:
+    with curated(HALF) as curator:
+        (measured,) = curator.answer(Shifty([AGE]), [HALF.part("1/2")])
+        assert type(measured.query) is Query
+        with patch.object(curator._truths, "of", return_value=[np.zeros(4, dtype=np.int64)]) as truths:
+            curator.choose(Shifty([AGE]), [np.zeros(4)], L1Error(), HALF.part("1/2"))
+    [(asked,)] = [call.args for call in truths.call_args_list]
+    assert [type(query) for query in asked] == [Query]

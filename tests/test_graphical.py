@@ -8,11 +8,9 @@ from priory.app.registry import Mechanism
 from priory.errors import SizeError
 from priory.mechanisms.dualquery.dualquery import DualQuery
 from priory.mechanisms.dualquery.estimates import SampleLoss, records_model, rounds_of, sampled_model
-from priory.mechanisms.hdmm.hdmm import HDMM
-from priory.mechanisms.hdmm.least_squares import LeastSquares
-from priory.mechanisms.mwem.graphical import Graphical, graphical_model
+from priory.mechanisms.hdmm.hdmm import HDMM, LeastSquares
 from priory.mechanisms.mwem.multiplicative_weights import MultiplicativeWeights
-from priory.mechanisms.mwem.mwem import MWEM
+from priory.mechanisms.mwem.mwem import MWEM, Graphical, graphical_model
 from priory.mechanisms.privbayes import PrivBayes, network_model
 from priory.model.bases import Uniform
 from priory.model.model import Model

@@ -5,8 +5,7 @@ from hypothesis import strategies as st
 
 from houses import DOMAIN, curated, random_rows
 from priory.errors import DomainError, OptionError, SizeError
-from priory.mechanisms.hdmm.hdmm import HDMM
-from priory.mechanisms.hdmm.least_squares import LeastSquares
+from priory.mechanisms.hdmm.hdmm import HDMM, LeastSquares
 from priory.mechanisms.hdmm.strategies import (
     Spectrum,
     Strategy,

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 import priory as pr
 from priory.data.kinds import Category
 from priory.data.schema import Schema
-from priory.data.schema.constraints import Condition, Forbid
-from priory.data.schema.possible import MOST_CELLS, leaves_rows
+from priory.data.schema.constraints import MOST_JOINED_CELLS, Condition, Forbid, leaves_rows
 from priory.errors import DataError
 from priory.privacy.ledger import Ledger, Terms
 from priory.queries.domain import Clique
@@ -44,7 +43,7 @@ def test_rows_are_left_exactly_where_some_row_breaks_no_constraint(
 
 
 def test_what_takes_too_many_cells_is_left_to_the_model() -> None:
-    wide = int(MOST_CELLS**0.5) + 1
+    wide = int(MOST_JOINED_CELLS**0.5) + 1
     assert not leaves_rows([(("a", "b"), np.zeros((wide, wide), dtype=np.bool_))])
 
 

@@ -275,7 +275,7 @@ def test_a_chart_is_made_of_one_or_two_columns_or_of_all() -> None:
 
 def test_a_report_begins_with_its_quality_and_shows_means() -> None:
     pytest.importorskip("altair")
-    from priory.report.writing import page_of
+    from priory.report.sections import page_of
 
     page = str(page_of(perfect()))
     assert page.index('id="quality"') < page.index('id="privacy"')

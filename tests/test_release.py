@@ -6,6 +6,7 @@ import pickle
 import tracemalloc
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -121,7 +122,7 @@ def test_arrays_come_back_as_they_were(shape: list[int], dtype: type) -> None:
 @pytest.fixture
 def saved(tmp_path: Path) -> Path:
     path = tmp_path / "people.priory"
-    a_release().with_section("notes", {"theta.npy": encoding.array_bytes(np.arange(3.0))}).save(path)
+    replace(a_release(), sections={"notes": {"theta.npy": encoding.array_bytes(np.arange(3.0))}}).save(path)
     return path
 
 
@@ -194,12 +195,6 @@ def test_unknown_optional_sections_are_carried_along(saved: Path, tmp_path: Path
     assert set(release.sections) == {"notes"}
     release.save(tmp_path / "again.priory")
     assert (tmp_path / "again.priory").read_bytes() == saved.read_bytes()
-
-
-def test_a_section_needs_a_name_of_its_own() -> None:
-    for name in ("schema", "measurements", "model", "a/b", ""):
-        with pytest.raises(ReleaseError, match="called"):
-            a_release().with_section(name, {})
 
 
 def test_a_schema_of_other_attributes_is_refused() -> None:

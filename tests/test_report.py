@@ -26,12 +26,11 @@ from priory.queries.domain import Clique
 from priory.release import Release
 from priory.report import charts
 from priory.report.answered import answered
-from priory.report.contents import Contents
-from priory.report.html import Text, element, shortened
+from priory.report.contents import Contents, spending
+from priory.report.page import Text, element, shortened
 from priory.report.places import Attribute, Places, axis_labels
-from priory.report.spending import spending
+from priory.report.sections import page_of
 from priory.report.truth import STAMP, truth_page
-from priory.report.writing import page_of
 
 HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(2)>'
 NAMES = ("<u>under</u>", "a & b", "'; drop", HOSTILE, "naïve 名前 🏠", "dots.and[brackets]", "\u202eturned", "")

@@ -1,5 +1,6 @@
 import dataclasses
 import itertools
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from priory.data import yaml_reader
 from priory.data.kinds import Boolean, Category, ModelledColumn, Moment, Number, Unmodelled, bins
-from priory.data.schema import Group, Schema
+from priory.data.schema import Group, Schema, file
 from priory.data.schema.constraints import Condition, Constraint, Determine, Forbid, Order
 from priory.data.visible import visible
 from priory.errors import SchemaError
@@ -54,6 +55,33 @@ def parse_one(options: str) -> Any:
 def test_a_schema_written_and_read_again_is_the_same(schema: Schema) -> None:
     assert Schema.parse(schema.dump()) == schema
     assert Schema.parse(schema.dump().replace("\n", "\r\n")) == schema
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+@given(schemas(), st.lists(st.text(max_size=200), max_size=3))
+def test_comments_change_nothing_and_no_text_escapes_them(schema: Schema, comments: list[str]) -> None:
+    everywhere = dict.fromkeys(["", *(column.name for column in schema.columns)], comments)
+    text = file.dump(schema, everywhere)
+    assert Schema.parse(text) == schema
+    assert all(line.isprintable() for line in text.split("\n"))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ('{delimiter: ""}', "delimiter is one character"),
+        ("{decimal: ;}", 'decimal is "." or ","'),
+        ('{decimal: ",", thousands: ","}', "must differ"),
+        ("{encoding: klingon}", "there is no encoding 'klingon'"),
+        ("{encoding: rot13}", "there is no encoding 'rot13'"),
+        ("{header: 3}", "header is true or false"),
+        ("{delimeter: ;}", "did you mean 'delimiter'"),
+    ],
+)
+def test_an_error_in_reading_names_its_line_and_the_fix(options: str, message: str) -> None:
+    with pytest.raises(SchemaError, match=re.escape(message)) as caught:
+        Schema.parse(f"priory: 1\nname: t\nreading: {options}\ncolumns: {{a: {{kind: boolean, nullable: true}}}}\n")
+    assert caught.value.line == 3
 
 
 @given(schemas())
@@ -210,8 +238,10 @@ YEAR = "kind: date, bounds: [2023-01-01, 2024-01-01], nullable: true"
         (f"{{{YEAR}}}", "needs bins"),
         (f"{{{YEAR}, bins: {{every: fortnight}}}}", "no unit"),
         (f"{{{YEAR}, bins: {{every: hour}}}}", "no hours"),
-        (f"{{{YEAR}, bins: 2, format: '%d.%b.%Y'}}", "%b"),
-        (f"{{{YEAR}, bins: 2, format: '%d.%m'}}", "needs %Y"),
+        (f"{{{YEAR}, bins: 2, format: '%d.%j.%Y'}}", "%j"),
+        (f"{{{YEAR}, bins: 2, format: '%d.%m'}}", "needs a year"),
+        (f"{{{YEAR}, bins: 2, format: '%d.%m.%Y %I:%M'}}", "%p, AM or PM"),
+        (f"{{{YEAR}, bins: 2, format: '%d.%m.%Y %y'}}", "nothing twice"),
         ("{kind: boolean, nullable: true, true: [x], false: [x]}", "two meanings"),
         ("{kind: boolean, other: maybe}", "true or false"),
         ("!!python/object/apply:os.system [x]", "must be a mapping"),

@@ -12,11 +12,10 @@ from priory.estimate.evidence import Evidence
 from priory.estimate.lbfgs import minimised
 from priory.estimate.loss import L1, CustomLoss
 from priory.estimate.papers.direct import LBFGS
-from priory.estimate.papers.dual_averaging import DualAveraging
+from priory.estimate.papers.dual_averaging import DualAveraging, recovered
 from priory.estimate.papers.mirror_descent import MirrorDescent
 from priory.estimate.papers.multiplicative_weights import MultiplicativeSweeps
 from priory.estimate.papers.raking import Raking
-from priory.estimate.papers.recovery import recovered
 from priory.estimate.problem import Solver, states
 from priory.model.bases import PublicRows, Uniform
 from priory.model.model import Model

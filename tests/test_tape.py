@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from priory.model.engine import kernels, program, runner, tape
+from priory.model.engine import contract, kernels, program, tape
 from priory.model.engine.contract import Contraction
 from priory.model.engine.layout import Layout
 from priory.model.engine.plan import plan
@@ -26,7 +26,7 @@ def a_chain(length: int, size: int = 3) -> tuple[Domain, tuple[tuple[str, ...], 
 @pytest.fixture
 def compiler(monkeypatch: pytest.MonkeyPatch) -> tape._Compiler:
     fresh = tape._Compiler()
-    monkeypatch.setattr(runner, "COMPILER", fresh)
+    monkeypatch.setattr(contract, "COMPILER", fresh)
     return fresh
 
 
@@ -40,8 +40,8 @@ def test_a_tape_does_what_numpy_does(case: Case) -> None:
         # The kernel is ordinary Python too, so its arithmetic is tested where numba is not installed.
         fresh = tape._Compiler()
         fresh.kernel = getattr(kernels._read, "py_func", kernels._read)
-        patch.setattr(runner, "COMPILER", fresh)
-        patch.setattr(runner, "_SHORTEST_TAPE", 0)
+        patch.setattr(contract, "COMPILER", fresh)
+        patch.setattr(contract, "_SHORTEST_TAPE", 0)
         taped = oracle(case.domain, case.cliques)
         found = taped(theta)
     assert found[0] == pytest.approx(expected[0], abs=1e-11)
@@ -78,7 +78,7 @@ def test_no_call_waits_for_the_compiler(compiler: tape._Compiler, monkeypatch: p
 
     monkeypatch.setattr(tape, "compiled", slow)
     monkeypatch.setattr(tape, "find_spec", lambda _: True)
-    monkeypatch.setattr(runner, "_SECONDS_BEFORE_COMPILING", 0.0)
+    monkeypatch.setattr(contract, "_SECONDS_BEFORE_COMPILING", 0.0)
     domain, cliques = a_chain(20)
     call = oracle(domain, cliques)
     call(np.zeros(27 * 18))

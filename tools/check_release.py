@@ -19,7 +19,14 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "priory"
 
 # What is not Python and is needed: a wheel without one of these installs, and fails later.
-DATA = ("py.typed", "report/style.css", "town/town.yaml", "town/register_2024.csv.gz", "town/register_2025.csv.gz")
+DATA = (
+    "py.typed",
+    "release/registry_entry.yaml",
+    "report/style.css",
+    "town/town.yaml",
+    "town/register_2024.csv.gz",
+    "town/register_2025.csv.gz",
+)
 SOURCES = ("pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "Makefile", "constraints.txt", "tests/conftest.py")
 JUNK = (
     ".ci",

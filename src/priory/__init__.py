@@ -91,7 +91,7 @@ _MODULES = {name: f"priory.{module}" for module, names in _NAMES.items() for nam
 
 
 def _write_report(release: "Release", path: "str | Path") -> None:
-    from priory.report.writing import write_report
+    from priory.report.sections import write_report
 
     write_report(release, path)
 

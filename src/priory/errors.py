@@ -94,9 +94,7 @@ class SchemaError(PrioryError):
         place += [f"column {column!r}"] if column is not None else []
         super().__init__(": ".join([", ".join(place), message] if place else [message]))
         self.reason = message
-        self.column = column
-        self.line = line
-        self.path = path
+        self.column, self.line, self.path = column, line, path
 
 
 class DataError(PrioryError):
@@ -134,9 +132,7 @@ class SizeError(PrioryError):
 
     def __init__(self, message: str, *, cells: int, limit: int, cliques: Sequence[tuple[str, ...]] = ()) -> None:
         super().__init__(message)
-        self.cells = cells
-        self.limit = limit
-        self.cliques = tuple(cliques)
+        self.cells, self.limit, self.cliques = cells, limit, tuple(cliques)
 
 
 class BudgetError(PrioryError):
@@ -151,8 +147,7 @@ class BudgetError(PrioryError):
 
     def __init__(self, message: str, *, asked: Fraction | None = None, left: Fraction | None = None) -> None:
         super().__init__(message)
-        self.asked = asked
-        self.left = left
+        self.asked, self.left = asked, left
 
 
 class LedgerError(PrioryError):

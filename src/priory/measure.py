@@ -25,12 +25,9 @@ def measure(
     shares: Sequence[Number] | None = None,
     noise: NoiseKind | None = None,
 ) -> list[Measurement]:
-    """Spend `budget` on `queries`, in equal parts or in proportion to `shares`.
+    """Spend `budget` on `queries`, in equal parts or in proportion to `shares`; a `BudgetError` where less is left.
 
     Real-valued queries are put on a lattice: the measurement's query is the integer one that was answered.
-
-    Raises:
-        BudgetError: it is more than is left. Nothing was looked at.
     """
     if not queries:
         return []

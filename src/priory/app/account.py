@@ -16,10 +16,7 @@ from priory.release.partial import Partial
 
 @contextmanager
 def accounted() -> Iterator["Account"]:
-    """Give every exception that leaves the block the attributes `spent` and `partial`, and a note that says so.
-
-    `spent` is a `Spent`; `partial` is the `Partial` of what was answered, or None.
-    """
+    """Give every exception that leaves the block `spent`, `partial` (what was answered, or None) and a note of them."""
     account = Account()
     try:
         yield account
@@ -28,7 +25,7 @@ def accounted() -> Iterator["Account"]:
             _attach(error, *account.settled(error))
         except BaseException as again:
             # A second interrupt while the first is dealt with: what is known without another look at any file.
-            _attach(again, account.at_most, None)
+            _attach(again, NOTHING_SPENT if account.asked is None else _perhaps(*account.asked), None)
             raise
         raise
 
@@ -55,11 +52,6 @@ class Account:
             return self._spent(error, None), None
         recorded, path = self.recorder.recorded, self.recorder.leave()
         return self._spent(error, path), None if recorded is None else Partial(*recorded)
-
-    @property
-    def at_most(self) -> Spent:
-        """What the run may have cost: all that it asked for, once it did."""
-        return NOTHING_SPENT if self.asked is None else _perhaps(*self.asked)
 
     def _spent(self, error: BaseException, partial: Path | None) -> Spent:
         if self.asked is None:

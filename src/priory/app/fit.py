@@ -123,13 +123,9 @@ def fit(
             source = open_source(data, schema, unit=unit, max_rows=max_rows, key=book.secret, row_limit=row_limit)
             if source.domain != schema.domain:
                 raise DomainError("the source's attributes are not the schema's")
+            zeros = schema.impossible()
             curator = Curator(
-                reservation,
-                source,
-                randomness=noise,
-                progress=progress,
-                impossible=schema.impossible(),
-                journal=recorder,
+                reservation, source, randomness=noise, progress=progress, impossible=zeros, journal=recorder
             )
             recorder.begin(curator.statement(entry.name), reservation.number)
             release = recipe.run(curator, budget)
@@ -148,16 +144,10 @@ def fit(
 def _protected(
     book: Ledger | None, schema: Schema, relation: str | Relation | None, unit: str | None, max_rows: int | None
 ) -> tuple[str | Relation, str | None, int]:
-    """Which tables are neighbours, the column of the person and how many of their rows count.
-
-    By default it is what the ledger says, or without one the schema.
-    """
+    """Which tables are neighbours, the person's column, how many rows count; by default as ledger or schema says."""
     if book is None:
         usual: tuple[Relation, str | None, int] = Relation.ADD_REMOVE, schema.person, 1
     else:
         usual = book.terms.total.relation, book.terms.person, book.terms.total.max_rows
-    return (
-        usual[0] if relation is None else relation,
-        usual[1] if unit is None else unit,
-        usual[2] if max_rows is None else max_rows,
-    )
+    relation, unit = usual[0] if relation is None else relation, usual[1] if unit is None else unit
+    return relation, unit, usual[2] if max_rows is None else max_rows

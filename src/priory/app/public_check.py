@@ -37,26 +37,9 @@ def public_fitness(
 ) -> PublicCheck:
     """How much error is left however the public rows are reweighed, with noise, before more is spent on them.
 
-    It is a release like any other: paid for first, from the ledger where one is given. The other arguments are those of
-    `fit`.
-
-    Args:
-        data: the private table.
-        schema: what its columns are.
-        public: the public table.
-        epsilon: the price, with `delta`; pure without it.
-        delta: see `epsilon`.
-        rho: or the price in zCDP.
-        kind: "floor", a bound from below that is usually close, or "exact", which needs a public number of rows.
-        ledger: the book that pays.
-        relation: which tables are neighbours.
-        unit: the column that says which person a row is about.
-        max_rows: with `unit`, how many rows of one person count.
-        randomness: for tests only.
-
-    Raises:
-        BudgetError: it costs more than is left. Nothing was looked at.
-        DataError: the public table does not fit the schema, or has no rows. Nothing was spent.
+    It is a release like any other: paid for first, from the ledger where one is given. `kind` is "floor", a bound from
+    below that is usually close, or "exact", which needs a public number of rows. The other arguments, and what is
+    raised when, are those of `fit`.
     """
     schema = schema if isinstance(schema, Schema) else Schema.load(schema)
     rows = PublicRows(public_codes(schema, public), schema.domain)

@@ -8,7 +8,7 @@ from typing import cast
 from priory.app.registry import Mechanism, Registered, chosen
 from priory.data.public import public_codes
 from priory.data.schema import Schema
-from priory.data.schema.possible import leaves_rows
+from priory.data.schema.constraints import leaves_rows
 from priory.errors import DomainError, OptionError
 from priory.mechanisms.ide.prior_update import PriorUpdate
 from priory.model.bases import PublicRows, Uniform
@@ -33,14 +33,10 @@ def ordered(
     if not leaves_rows(schema.impossible()):
         # Constraints that leave no row are noticed here, before anything is paid.
         without_zeros(Uniform(schema.domain), schema.impossible())
-    return entry, Job(
-        schema,
-        entry.name,
-        is_registered=mechanism is None or isinstance(mechanism, str),
-        by=None if by is None else tuple(tuple(level) for level in by),
-        workload=workload,
-        public=None if public is None else public_codes(schema, public),
-    )
+    is_registered = mechanism is None or isinstance(mechanism, str)
+    levels = None if by is None else tuple(tuple(level) for level in by)
+    codes = None if public is None else public_codes(schema, public)
+    return entry, Job(schema, entry.name, is_registered=is_registered, by=levels, workload=workload, public=codes)
 
 
 def recipe_of(entry: Registered, job: Job) -> Mechanism:

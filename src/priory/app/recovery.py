@@ -22,31 +22,20 @@ class Recoverable(Protocol):
     """A mechanism with its own estimate, other than the graphical model of its measurements."""
 
     def recovered(self, release: Release, transcript: Transcript, budget: Budget) -> Release:
-        """The release with the mechanism's own estimate, from as much as there is; no private data is needed.
+        """The release with the mechanism's own estimate, from the noisy answers of `release` and all of `transcript`.
 
-        Args:
-            release: the noisy answers, the statement and the schema.
-            transcript: everything that was answered, picks too, in order.
-            budget: what the whole run could have spent.
-
-        Raises:
-            PrioryError: its own estimate cannot be made from so little.
+        `budget` is what the whole run could have spent. No private data is needed. A `PrioryError` where its own
+        estimate cannot be made from so little.
         """
 
 
 def recover(partial: Partial | str | Path, *, mechanism: Mechanism | None = None) -> Release:
-    """Make the release of a run that ended early.
+    """Make the release of a run that ended early; a `ReleaseError` where it cannot be read or holds no answers.
 
     It is estimated as the mechanism itself does, from what was answered until then, and promises what the run reserved.
-    Nothing is spent: neither private data nor the ledger is opened, and the reservation is not continued.
-
-    Args:
-        partial: the partial file of the run, or the attribute `partial` of the error that ended it.
-        mechanism: the mechanism, where it was one with custom settings, which the file does not hold; without it the
-            release of such a run is modelled from its noisy answers alone.
-
-    Raises:
-        ReleaseError: it cannot be read, or holds no answers.
+    Nothing is spent: neither private data nor the ledger is opened, and the reservation is not continued. `partial` is
+    the partial file of the run, or the attribute `partial` of the error that ended it. A mechanism with custom
+    settings, which the file does not hold, is given again; without it the model is made of its noisy answers alone.
     """
     partial = partial if isinstance(partial, Partial) else Partial.load(partial)
     if not partial.transcript.holds_results:

@@ -11,9 +11,8 @@ from priory.mechanisms.hdmm.hdmm import HDMM
 from priory.mechanisms.ide.prior_update import PriorUpdate
 from priory.mechanisms.independent import Independent
 from priory.mechanisms.mst import MST
-from priory.mechanisms.mwem.graphical import Graphical
 from priory.mechanisms.mwem.multiplicative_weights import MultiplicativeWeights
-from priory.mechanisms.mwem.mwem import MWEM
+from priory.mechanisms.mwem.mwem import MWEM, Graphical
 from priory.mechanisms.pmw_pub.pmw_pub import PMWPub
 from priory.mechanisms.pmw_pub.row_weights import every_cell
 from priory.mechanisms.prior import Prior
@@ -74,11 +73,7 @@ MECHANISMS: dict[str, Registered] = {
     entry.name: entry
     for entry in (
         Registered(
-            "independent",
-            "all one-way marginals, equally noisy",
-            lambda _: Independent(),
-            has_own_model=False,
-            ways=1,
+            "independent", "all one-way marginals, equally noisy", lambda _: Independent(), has_own_model=False, ways=1
         ),
         Registered(
             "mst",

@@ -1,4 +1,4 @@
-"""Accountant: our conversions against those of opendp and dp-accounting, and against sums over every answer."""
+"""Accountant: our conversions and prices against those of others, and against sums over every answer."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -9,9 +9,13 @@ from typing import Any
 import numpy as np
 
 from priory.audit.findings import Effort, Finding
+from priory.audit.laws import Pair
 from priory.privacy.accounting import epsilon_at, rho_within
+from priory.privacy.budget import Budget, Currency
+from priory.privacy.choice import ChoiceKind, choice_within
 from priory.privacy.gaussian import gaussian_delta, gaussian_epsilon, mu_squared_within
-from priory.privacy.noise import RoundedGaussian
+from priory.privacy.noise import Integers, RoundedGaussian, noise_within
+from priory.queries.sensitivity import Sensitivity
 
 RHOS = (1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0)
 DELTAS = (1e-3, 1e-6, 1e-9, 1e-12)
@@ -21,6 +25,12 @@ MOST_APART = 1e-3
 # In units of μ.
 _EPSILONS = (0.1, 0.5, 1.0, 2.0, 4.0)
 _NOISES = (RoundedGaussian(Fraction(0.7), 4), RoundedGaussian(Fraction(2), 2), RoundedGaussian(Fraction(8)))
+AMOUNTS = ("1/100", "1/4", "2")
+CANDIDATES = (2, 20, 200)
+KINDS: tuple[ChoiceKind, ...] = ("noisy-max", "permute-and-flip")
+# What floats of the exact laws may add to a divergence.
+ROUNDING = 1e-6
+SEED = 7
 
 
 def accountant(effort: Effort) -> Iterator[Finding]:  # noqa: ARG001
@@ -43,9 +53,8 @@ def accountant(effort: Effort) -> Iterator[Finding]:  # noqa: ARG001
     yield _agreement("μ², dp-accounting", exact, _pld_epsilon)
     above = [(rho, delta) for rho, delta in pairs if rho in (0.1, 1.0) and delta >= 1e-9]
     least = min(ours[rho, delta] / _pld_epsilon((2 * rho) ** 0.5, delta) for rho, delta in above)
-    yield Finding(
-        f"accountant: ρ at or above the exact ε, {len(above)} values", f"ratio ≥ {least:.4f}", "≥ 1", least >= 1
-    )
+    test = f"accountant: ρ at or above the exact ε, {len(above)} values"
+    yield Finding(test, f"ratio ≥ {least:.4f}", "≥ 1", least >= 1)
 
 
 def _agreement(other: str, ours: dict[tuple[float, float], float], theirs: Callable[[float, float], float]) -> Finding:
@@ -81,12 +90,8 @@ def _summed() -> Finding:
             claimed = float(gaussian_delta(1 / noise.scale**2, Fraction(epsilon)))
             # Floats lose the last digits of a sum that is nearly nothing.
             largest = max(largest, (delta - 1e-14) / claimed)
-    return Finding(
-        f"accountant: δ of rounded noise, summed, {len(_NOISES) * len(_EPSILONS)} values",
-        f"ratio ≤ {largest:.4f}",
-        "≤ 1",
-        largest <= 1,
-    )
+    test = f"accountant: δ of rounded noise, summed, {len(_NOISES) * len(_EPSILONS)} values"
+    return Finding(test, f"ratio ≤ {largest:.4f}", "≤ 1", largest <= 1)
 
 
 def _opendp_epsilon(rho: float, delta: float) -> float:
@@ -110,3 +115,46 @@ def _pld_epsilon(mu: float, delta: float) -> float:
     from dp_accounting import GaussianDpEvent, pld
 
     return float(pld.PLDAccountant().compose(GaussianDpEvent(1 / mu)).get_epsilon(delta))
+
+
+def prices(effort: Effort) -> Iterator[Finding]:  # noqa: ARG001
+    """The exact divergence of each primitive in each currency, over what it is charged: never above 1."""
+    for currency in Currency:
+        budgets = [Budget(currency, Fraction(amount)) for amount in AMOUNTS]
+        for kind in KINDS:
+            share = max(_choice_share(budget, kind) for budget in budgets)
+            yield _finding(f"price: {kind}, {currency.value}", share)
+        share = max(_noise_share(budget, gap) for budget in budgets for gap in (1, 5))
+        yield _finding(f"price: noise, {currency.value}", share)
+
+
+def _finding(test: str, share: float) -> Finding:
+    return Finding(f"{test}, exact on worst neighbours", f"{share:.4f} of the charge", "≤ 1", share <= 1 + ROUNDING)
+
+
+def _choice_share(budget: Budget, kind: ChoiceKind) -> float:
+    """The largest part of its charge that a pick needs, over the worst changes of scores by at most 1."""
+    steps = 1000
+    choice = choice_within(budget, Fraction(steps), kind)
+    worst = [pair for count in CANDIDATES for pair in _worst_scores(count, steps, float(choice.scale))]
+    return max(Pair.of_choice(choice, *pair).amount(budget.currency) for pair in worst) / float(budget.amount)
+
+
+def _worst_scores(count: int, steps: int, scale: float) -> Iterator[tuple[Integers, Integers]]:
+    """Scores that change by at most `steps`: one up and the others down, from ties and from a lead, and at random."""
+    rng = np.random.default_rng(SEED)
+    for lead in (-2 * steps, -steps, 0, steps, int(scale)):
+        even = np.zeros(count, dtype=np.int64)
+        even[0] = lead
+        raised = even - steps
+        raised[0] = lead + steps
+        yield even, raised
+    for _ in range(20):
+        scores = rng.integers(-steps, steps + 1, count)
+        yield scores, scores + rng.integers(-1, 2, count) * steps
+
+
+def _noise_share(budget: Budget, gap: int) -> float:
+    """The part of its charge that noise on one answer needs, for an answer that one person moves by `gap`."""
+    noise = noise_within(budget, Sensitivity(Fraction(gap), Fraction(gap**2)))
+    return Pair.of_noise(noise, gap).amount(budget.currency) / float(budget.amount)

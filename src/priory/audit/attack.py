@@ -68,10 +68,8 @@ def attacked(name: str, effort: Effort) -> Iterator[Finding]:
 
 def _attacked(name: str, mechanism: Mechanism, currency: Currency, effort: Effort) -> Finding:
     budget, sources = worst_pair(mechanism, currency, max(1, effort.fits // PILOT))
-    both = [
-        [loss_of(mechanism, budget, here, there) for _ in range(effort.fits)]
-        for here, there in (sources, sources[::-1])
-    ]
+    ways = (sources, sources[::-1])
+    both = [[loss_of(mechanism, budget, here, there) for _ in range(effort.fits)] for here, there in ways]
     one, other = (np.array([loss.value for loss in losses]) for losses in both)
     delta = Fraction(0) if budget.is_pure else DELTA
     claim = float(budget.epsilon_at(delta))
@@ -153,10 +151,8 @@ def likelihood_bound(losses: Array, delta: float, claim: float) -> float:
 
 
 def _least(mean: float, level: float) -> float:
-    """The smallest m with KL(mean, m) ≤ level: the mean of numbers from 0 to 1 is at least this, but for e^(−n·level).
-
-    This is Hoeffding's inequality as it stands before the relative entropy is bounded by a square.
-    """
+    """The smallest m with KL(mean, m) ≤ level: the mean of numbers in [0, 1] is at least this, but for e^(−n·level)."""
+    # This is Hoeffding's inequality as it stands before the relative entropy is bounded by a square.
     from scipy.special import rel_entr
 
     low, high = 0.0, mean

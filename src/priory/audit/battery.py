@@ -12,7 +12,7 @@ from functools import partial
 from unittest.mock import patch
 
 from priory.app.registry import MECHANISMS
-from priory.audit.accountant import accountant
+from priory.audit.accountant import accountant, prices
 from priory.audit.attack import attacked
 from priory.audit.bugs import BUGS, caught
 from priory.audit.canaries import canaries
@@ -20,7 +20,6 @@ from priory.audit.findings import QUICK, WHOLE, Effort, Finding, Test
 from priory.audit.killed_fits import killed_fits
 from priory.audit.kills import killed_ledgers
 from priory.audit.numbers import bad_numbers
-from priory.audit.prices import prices
 from priory.audit.primitives import primitives
 from priory.audit.samplers import exactness, forks, planted_bias, selection_law, support
 from priory.audit.settings import SETTINGS, replayed_from_public, replayed_mechanism, replayed_setting
@@ -113,8 +112,6 @@ def _pool(processes: int) -> Iterator[ProcessPoolExecutor]:
     # Not forked: the numerical libraries have threads, which a fork would stop in the middle.
     context = multiprocessing.get_context("spawn")
     # Each process uses one thread for linear algebra: more would wait for each other.
-    with (
-        patch.dict(os.environ, dict.fromkeys(THREADS, "1")),
-        ProcessPoolExecutor(processes, mp_context=context) as pool,
-    ):
+    alone = patch.dict(os.environ, dict.fromkeys(THREADS, "1"))
+    with alone, ProcessPoolExecutor(processes, mp_context=context) as pool:
         yield pool

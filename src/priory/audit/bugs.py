@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priory.app.registry import Mechanism
-from priory.audit import prices as prices_module
+from priory.audit import accountant as accountant_module
+from priory.audit.accountant import prices
 from priory.audit.findings import BUG_PREFIX, Effort, Finding
-from priory.audit.prices import prices
 from priory.audit.primitives import audited_choice, audited_noise, claim_of
 from priory.audit.replay import Setting, complaints_about
 from priory.audit.settings import SETTINGS, always, default_setting
@@ -288,7 +288,7 @@ BUGS: dict[str, Bug] = {
         {"price": _price, **_replay("choice by absolute error, permute-and-flip")},
         (
             (curator_module, "choice_within", _at_the_other_price),
-            (prices_module, "choice_within", _at_the_other_price),
+            (accountant_module, "choice_within", _at_the_other_price),
             (PermuteAndFlip, "cost", lambda _, *arguments: NoisyMax.cost(*arguments)),
         ),
     ),

@@ -129,16 +129,11 @@ def _compared(book: Ledger, notes: Path) -> Counter[str]:
         else:
             ended[int(number)] = Fraction(amount)
     lost = sum(number not in entries or entries[number].charged < amount for number, amount in looked.items())
-    miscounted = sum(
-        entries[number].charged != amount or entries[number].state is not EntryState.SPENT
-        for number, amount in ended.items()
-    )
+    ends = [(entries[number], amount) for number, amount in ended.items()]
+    miscounted = sum(entry.charged != amount or entry.state is not EntryState.SPENT for entry, amount in ends)
     # Whoever did not end is charged in full.
-    miscounted += sum(
-        entry.state is EntryState.OPEN and entry.charged != entry.asked
-        for number, entry in entries.items()
-        if number not in ended
-    )
+    others = [entry for number, entry in entries.items() if number not in ended]
+    miscounted += sum(entry.state is EntryState.OPEN and entry.charged != entry.asked for entry in others)
     return Counter(lost=lost, miscounted=miscounted)
 
 

@@ -56,10 +56,8 @@ def log_chances(choice: Choice, scores: Integers) -> Array:
 
 
 def _mean_share(coins: Array) -> Array:
-    """log E[1/(1 + S)] for each i, with S the number of other coins that come up.
-
-    E[1/(1 + S)] = ∫₀¹ E[t^S] dt, and E[t^S] is the product of 1 − c + c·t over the other coins: a polynomial.
-    """
+    """log E[1/(1 + S)] for each i, with S the number of other coins that come up."""
+    # E[1/(1 + S)] = ∫₀¹ E[t^S] dt, and E[t^S] is the product of 1 − c + c·t over the other coins: a polynomial.
     nodes, weights = np.polynomial.legendre.leggauss(min(len(coins) // 2 + 1, MOST_NODES))
     points = (1 + nodes) / 2
     logs = np.log1p(-np.outer(coins, 1 - points))
@@ -97,11 +95,9 @@ class Pair:
         return max(_rho(self.one, self.other), _rho(self.other, self.one))
 
     def mu_squared(self) -> float:
-        """μ² of the Gaussian trade-off curve that touches this pair's from below.
-
-        The curve of two discrete laws is straight between tests that accept outcomes in the order of their ratio, and
-        the Gaussian one is convex: it is below everywhere if it is below at those tests.
-        """
+        """μ² of the Gaussian trade-off curve that touches this pair's from below."""
+        # The curve of two discrete laws is straight between tests that accept outcomes in the order of their ratio, and
+        # the Gaussian one is convex: it is below everywhere if it is below at those tests.
         return max(_mu(self.one, self.other), _mu(self.other, self.one)) ** 2
 
     def amount(self, currency: Currency) -> float:

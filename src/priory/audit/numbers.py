@@ -42,18 +42,14 @@ def bad_numbers(effort: Effort) -> Iterator[Finding]:
     """Options that cannot be, and tables of every odd shape, for every mechanism."""
     for entry in MECHANISMS.values():
         wrong = [options for options in BAD_OPTIONS if not _is_refused_for_nothing(entry, options)]
-        yield Finding(
-            f"bad numbers: {entry.name}, {len(BAD_OPTIONS)} bad options",
-            f"{len(BAD_OPTIONS) - len(wrong)} refused, nothing spent",
-            f"{len(BAD_OPTIONS)}",
-            not wrong,
-        )
+        bad = len(BAD_OPTIONS)
+        figure = f"{bad - len(wrong)} refused, nothing spent"
+        yield Finding(f"bad numbers: {entry.name}, {bad} bad options", figure, str(bad), not wrong)
         tables = _tables(effort.categories)
         good = sum(_is_valid(entry, source, budget) for source in tables.values() for budget in _budgets(entry))
         expected = len(tables) * len(_budgets(entry))
-        yield Finding(
-            f"bad numbers: {entry.name}, {', '.join(tables)}", f"{good} valid releases", str(expected), good == expected
-        )
+        test = f"bad numbers: {entry.name}, {', '.join(tables)}"
+        yield Finding(test, f"{good} valid releases", str(expected), good == expected)
 
 
 def _tables(categories: int) -> dict[str, MemorySource]:

@@ -74,10 +74,8 @@ def primitives(effort: Effort) -> Iterator[Finding]:
 def audited_noise(
     budget: Budget, trials: int, change: Callable[[Noise], Noise] | None = None, *, answers: int = 1
 ) -> float:
-    """A lower bound on the true ε (pure) or μ (zCDP) of an answer that claims `budget`, from `trials` on each table.
-
-    A bug can be planted: a `change` of the noise, or several `answers` for one charge.
-    """
+    """A lower bound on the true ε (pure) or μ (zCDP) of an answer that claims `budget`, from `trials` on each table."""
+    # A bug can be planted: a `change` of the noise, or several `answers` for one charge.
     samples = [_answers(table, budget, trials * answers, change).reshape(answers, trials, 2) for table in _NEIGHBOURS]
     if not budget.is_pure:
         # Gaussian likelihoods: the difference of the cells tells the tables apart, best in the middle.
@@ -96,10 +94,8 @@ def _answers(table: MemorySource, budget: Budget, trials: int, change: Callable[
 
 
 def audited_choice(choice: Choice, trials: int) -> float:
-    """A lower bound on the true ε of a pick that claims sensitivity 1 at scale 2, so ε = 1.
-
-    The worst neighbours raise one score by the sensitivity and lower all others.
-    """
+    """A lower bound on the true ε of a pick that claims sensitivity 1 at scale 2, so ε = 1."""
+    # The worst neighbours raise one score by the sensitivity and lower all others.
     even = np.zeros(CANDIDATES, dtype=np.int64)
     raised = even - 1
     raised[0] = 1

@@ -59,12 +59,8 @@ def planted_bias(effort: Effort) -> Iterator[Finding]:
     bias = max(BIAS, law.bias_found(effort.draws, power=1 - LEAST_P))
     draws = law.draws_to_find(bias, power=1 - LEAST_P)
     p = law.p_value(_tally(Biased(bias), noise, draws, law))
-    yield Finding(
-        f"planted bug: {bias:.1e} of the probability of 0 moved to 1, {draws:,} draws",
-        f"p {p:.1e}",
-        "caught",
-        p < LEAST_P,
-    )
+    test = f"planted bug: {bias:.1e} of the probability of 0 moved to 1, {draws:,} draws"
+    yield Finding(test, f"p {p:.1e}", "caught", p < LEAST_P)
 
 
 def selection_law(effort: Effort) -> Iterator[Finding]:
@@ -94,12 +90,8 @@ def support(effort: Effort) -> Iterator[Finding]:  # noqa: ARG001
             except TypeError:
                 refused += 1
     whole = all(values.dtype == np.int64 for values in noisy)
-    yield Finding(
-        "support: integers in, integers out; floats refused",
-        f"{refused} of {asked} refused",
-        "all",
-        whole and refused == asked,
-    )
+    test = "support: integers in, integers out; floats refused"
+    yield Finding(test, f"{refused} of {asked} refused", "all", whole and refused == asked)
 
 
 def forks(effort: Effort) -> Iterator[Finding]:  # noqa: ARG001

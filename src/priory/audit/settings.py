@@ -77,13 +77,11 @@ class Choosing:
 
     def run(self, curator: Curator, budget: Budget) -> Release:
         """Half of the budget each time."""
-        estimates = [np.full(query.shape, 0.3) for query in self.queries] if self.has_estimates else []
+        answers = [np.full(query.shape, 0.3) for query in self.queries] if self.has_estimates else []
         candidates = self.score.candidates(self.queries)
         allowed = np.arange(candidates) % 2 == 0 if self.is_restricted else None
         for share in budget.split([1, 1]):
-            curator.choose(
-                self.queries, estimates, self.score, share, allowed=allowed, draws=self.draws, kind=self.kind
-            )
+            curator.choose(self.queries, answers, self.score, share, allowed=allowed, draws=self.draws, kind=self.kind)
         return Release(curator.domain, (), curator.statement("choosing"))
 
 

@@ -103,11 +103,9 @@ def neighbours(count: int, seed: int) -> Iterator[NeighbouringTables]:
 
 
 def strangers(count: int, seed: int) -> Iterator[NeighbouringTables]:
-    """`count` pairs of tables that have nothing in common, where the number of rows is public not even that.
-
-    Whatever the tables, the same answers must lead to the same questions: this is where a number of rows that was
-    never paid for shows at once.
-    """
+    """`count` pairs of tables that have nothing in common, where the number of rows is public not even that."""
+    # Whatever the tables, the same answers must lead to the same questions: this is where a number of rows that was
+    # never paid for shows at once.
     rng = np.random.default_rng(seed)
     for i, (_, budget) in enumerate(_settings(count, rng, amounts=("20",))):
         sizes = [int(rng.integers(0, 4)), int(rng.integers(150, 400))]
@@ -119,10 +117,8 @@ def strangers(count: int, seed: int) -> Iterator[NeighbouringTables]:
 
 
 def crowds(seed: int) -> Iterator[NeighbouringTables]:
-    """Persons with twice as many different rows as count, and one more: first, or with all rows in another order.
-
-    Which rows of a person count must not depend on where they are, nor on anybody else.
-    """
+    """Persons with twice as many different rows as count, and one more: first, or with all rows in another order."""
+    # Which rows of a person count must not depend on where they are, nor on anybody else.
     rng = np.random.default_rng(seed)
     rows = [_row(spelled(str(person), rng), rng) for _ in range(6) for person in range(12)]
     newcomer = [(spelled(_NEWCOMER, rng), *UNLIKE) for _ in range(6)]

@@ -44,13 +44,8 @@ def audit(
 
 
 def _described(finding: "Finding") -> dict[str, object]:
-    return {
-        "test": finding.test,
-        "figure": finding.figure,
-        "limit": finding.limit,
-        "verdict": finding.verdict,
-        "seconds": round(finding.seconds, 2),
-    }
+    facts = {name: getattr(finding, name) for name in ("test", "figure", "limit", "verdict")}
+    return {**facts, "seconds": round(finding.seconds, 2)}
 
 
 def tables(findings: "Sequence[Finding]") -> "Iterator[str]":

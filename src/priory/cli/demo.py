@@ -22,17 +22,11 @@ QUESTIONS = ("How many live in each district?", "What do people earn, by educati
 
 @dataclass(frozen=True)
 class Files:
-    """What the demo leaves behind.
+    """What the demo leaves behind."""
 
-    Attributes:
-        release: the release.
-        rows: synthetic rows.
-        report: the page to look at; None where the libraries that draw are missing.
-    """
-
-    release: Path
-    rows: Path
-    report: Path | None
+    release: Path  # the release
+    rows: Path  # synthetic rows
+    report: Path | None  # the page to look at; None where the libraries that draw are missing
 
 
 def demo(
@@ -44,15 +38,15 @@ def demo(
     _make(output)
     if not as_json:
         say("Klosterwiek is a made-up town. Last year's register is public; this year's is to be treated as private.\n")
-        say(
-            f"1. Fit this year's register with ε = {EPSILON}, δ = {DELTA}, starting from last year's. A few seconds …\n"
-        )
+        budget = f"ε = {EPSILON}, δ = {DELTA}"
+        say(f"1. Fit this year's register with {budget}, starting from last year's. A few seconds …\n")
     schema = Schema.load(town.SCHEMA)
     release = fit(town.THIS_YEAR, schema, epsilon=EPSILON, delta=DELTA, mechanism=MECHANISM, public=town.LAST_YEAR)
     if not as_json:
         write_statement(release.statement)
         say("\n2. Ask it. Nine intervals in ten should hold the true figure.")
-    answers = _answers(release)
+    answers = [release.marginal("district"), release.mean("income", by="education")]
+    answers.append(release.share("smoker", given="sex"))
     if not as_json:
         for question, answer in zip(QUESTIONS, answers, strict=True):
             write(f"\n{question}\n{answer}")
@@ -64,14 +58,6 @@ def demo(
         return
     write(f"\n{sample.head(5)}")
     say(_ending(files))
-
-
-def _answers(release: Release) -> list[Table]:
-    return [
-        release.marginal("district"),
-        release.mean("income", by="education"),
-        release.share("smoker", given="sex"),
-    ]
 
 
 def _make(folder: Path) -> None:
@@ -98,11 +84,7 @@ def _described(release: Release, answers: list[Table], files: Files) -> dict[str
     return {
         "statement": list(release.statement.lines),
         "answers": {question: answer.to_dict() for question, answer in zip(QUESTIONS, answers, strict=True)},
-        "files": {
-            "release": str(files.release),
-            "rows": str(files.rows),
-            "report": None if files.report is None else str(files.report),
-        },
+        "files": {name: path and str(path) for name, path in vars(files).items()},
     }
 
 

@@ -4,7 +4,7 @@ import csv
 import itertools
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -60,10 +60,9 @@ def estimate(
     described = schema_of_measurements(measurements, name=output.stem) if schema is None else Schema.load(schema)
     cliques = [described.domain.checked(names.split(",")) for names in marginal or ()]
     measured = [m for path in measurements for m in read_measurements(path, described)]
+    how: Literal["fission", "converged"] = "fission" if stop == "fission" else "converged"
     with working("estimating", is_wanted=not as_json):
-        release = declared_release(
-            measured, described, budget, total=total, stop="fission" if stop == "fission" else "converged"
-        )
+        release = declared_release(measured, described, budget, total=total, stop=how)
     release.save(output)
     _show(release, cliques, output, as_json=as_json)
 
@@ -80,28 +79,20 @@ def _recover(paths: list[Path], output: Path, marginals: Sequence[str], *, as_js
 
 def _show(release: Release, cliques: Sequence[Clique], output: Path, *, as_json: bool) -> None:
     """Print the estimates of marginals, or the statement."""
-    model = release.model
+    model, count = release.model, len(release.measurements)
     reason = model.diagnostics.reason if model.diagnostics else ""
-    count = len(release.measurements)
     if as_json:
-        write_json(
-            {
-                "output": str(output),
-                "measurements": count,
-                "total": model.total,
-                "stopped": reason,
-                "marginals": [{"attributes": list(c), "values": model.project(c).values.tolist()} for c in cliques],
-            }
-        )
+        tables = [{"attributes": list(clique), "values": model.project(clique).values.tolist()} for clique in cliques]
+        facts = {"output": str(output), "measurements": count, "total": model.total, "stopped": reason}
+        write_json({**facts, "marginals": tables})
         return
     labels = {column.name: column.labels for column in release.columns.modelled}
     for clique in cliques:
         writer = csv.writer(stdout(), lineterminator="\n")
         writer.writerow([*clique, "estimate"])
         cells = itertools.product(*(labels[name] for name in clique))
-        writer.writerows(
-            [*cell, f"{value:.3f}"] for cell, value in zip(cells, model.project(clique).values.ravel(), strict=True)
-        )
+        values = model.project(clique).values.ravel()
+        writer.writerows([*cell, f"{value:.3f}"] for cell, value in zip(cells, values, strict=True))
     if not cliques:
         write_statement(release.statement)
     say(f"{count} measurements, about {model.total:,.0f} rows. {reason} Wrote {output}.")

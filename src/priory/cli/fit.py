@@ -28,7 +28,9 @@ def complete_mechanism(incomplete: str) -> list[tuple[str, str]]:
 
 
 def fit(
-    data: Annotated[Path, typer.Argument(help="The private table: CSV (.gz) or Parquet.")],
+    data: Annotated[
+        Path, typer.Argument(help="The private table, of any kind that can be opened; - is CSV from stdin.")
+    ],
     schema: Annotated[Path, typer.Option(help="The schema of the table.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The release file to write.")],
     *,
@@ -133,12 +135,12 @@ def _terminable() -> Iterator[None]:
     if not is_ours or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         yield
         return
-    signal.signal(signal.SIGTERM, _terminate)
+
+    def terminate(_number: int, _frame: FrameType | None) -> None:
+        raise _Terminated
+
+    signal.signal(signal.SIGTERM, terminate)
     try:
         yield
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-
-
-def _terminate(_number: int, _frame: FrameType | None) -> None:
-    raise _Terminated

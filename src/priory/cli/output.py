@@ -25,16 +25,11 @@ UNSEEN = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufe
 
 
 class Stopped(Exception):
-    """A verb was stopped from outside: by a person, the system, or for want of memory.
-
-    Attributes:
-        spent: what it had spent by then; None where its result was written.
-        exit_code: what the command line returns.
-    """
+    """A verb was stopped from outside: by a person, the system, or for want of memory."""
 
     def __init__(self, word: str, spent: Spent | None, *, exit_code: int) -> None:
         super().__init__(word)
-        self.spent = spent
+        self.spent = spent  # None where its result was written
         self.exit_code = exit_code
 
     @property
@@ -61,9 +56,8 @@ def stdout() -> IO[str]:
 
 def say(text: str) -> None:
     """Tell the person something; never data."""
-    Console(stderr=True, highlight=False, soft_wrap=True).print(
-        visible(text, keeps_lines=True), markup=False, emoji=False
-    )
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    console.print(visible(text, keeps_lines=True), markup=False, emoji=False)
 
 
 def show(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

@@ -17,13 +17,11 @@ from priory.queries.sensitivity import Relation
 
 Epsilon = Annotated[str | None, typer.Option(help="What may be spent; pure without --delta.")]
 Delta = Annotated[
-    str | None,
-    typer.Option(help="With epsilon: a person changes a probability p to at most e^epsilon * p + delta."),
+    str | None, typer.Option(help="With epsilon: a person changes a probability p to at most e^epsilon * p + delta.")
 ]
 Rho = Annotated[str | None, typer.Option(help="What may be spent in zCDP, instead of epsilon.")]
 CurrencyName = Annotated[
-    str | None,
-    typer.Option(help="With --delta, what the book adds up: zcdp, the default, or gaussian."),
+    str | None, typer.Option(help="With --delta, what the book adds up: zcdp, the default, or gaussian.")
 ]
 RelationName = Annotated[str, typer.Option(help="Which tables are neighbours: add-remove or replace-one.")]
 Effort = Annotated[str, typer.Option(help="How much work it may take: low, normal or high.")]
@@ -47,16 +45,9 @@ def explain(
     if not as_json:
         write(str(words))
         return
-    write_json(
-        {
-            "budget": str(words.budget),
-            "epsilon": words.epsilon,
-            "delta": words.delta,
-            "tail": words.tail,
-            "beliefs": [{"before": belief.before, "after": belief.after} for belief in words.beliefs],
-            "words": list(words.lines),
-        }
-    )
+    facts = {"budget": str(words.budget), "epsilon": words.epsilon, "delta": words.delta, "tail": words.tail}
+    beliefs = [{"before": belief.before, "after": belief.after} for belief in words.beliefs]
+    write_json({**facts, "beliefs": beliefs, "words": list(words.lines)})
 
 
 @ledger.command("init")

@@ -39,9 +39,8 @@ def report(
     loaded = load(release)
     if against is None:
         if not_private or yes or ledger is not None or unit is not None:
-            raise OptionError(
-                "--against", "--not-private, --yes, --ledger and --unit are about a private table; name it"
-            )
+            said = "--not-private, --yes, --ledger and --unit are about a private table; name it"
+            raise OptionError("--against", said)
         output = _checked_page(output or release.with_suffix(".html"))
         check_output(output)
         with working("making the page", is_wanted=not as_json):
@@ -67,19 +66,15 @@ def _checked_page(path: Path) -> Path:
 def _check_confirmed(output: Path, *, not_private: bool, yes: bool) -> None:
     """Everything that must be said before private rows are read for nothing."""
     if not not_private:
-        raise OptionError(
-            "--against",
-            "a page of true errors shows private counts and is no release; say --not-private if you mean it",
-        )
+        said = "a page of true errors shows private counts and is no release; say --not-private if you mean it"
+        raise OptionError("--against", said)
     if MARK not in output.name:
         raise OptionError("--output", f"the name of such a page must contain {MARK}, as in people.{MARK}.html")
     check_output(output)
     if yes:
         return
     if not sys.stdin.isatty():
-        raise OptionError(
-            "--yes", "nobody is there to be asked; say --yes if private counts may be written to the file"
-        )
+        raise OptionError("--yes", "nobody is there to be asked; give it if private counts may be written to the file")
     say("This reads the private table without paying and writes true counts to a file. Only the curator may see it.")
     typer.confirm("Write it?", abort=True, err=True)
 

@@ -21,7 +21,8 @@ def sample(
     where: Annotated[str | None, typer.Option(help="Which rows are wanted, as in SQL; bins are taken whole.")] = None,
     seed: Annotated[int | None, typer.Option(help="To draw the same rows again.")] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="A .csv or .parquet file; default: CSV to stdout.")
+        Path | None,
+        typer.Option("--output", "-o", help="A .csv, .csv.gz, .parquet or .xlsx file; default: CSV to stdout."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -6,36 +6,70 @@ from typing import Annotated
 import typer
 
 from priory.cli.output import AsJson, say, write, write_data, write_json
-from priory.data.public import check_public
+from priory.data.dialect import Dialect
+from priory.data.drafting import Draft, draft_schema
+from priory.data.public import misfits, refuse
 from priory.data.schema import Schema
-from priory.errors import OptionError
+from priory.data.sources.containers import STDIN
+from priory.errors import DataError, OptionError
 
 app = typer.Typer(help="Make a schema from public data, or check one.", no_args_is_help=True)
 
 
 @app.command()
 def init(
-    public: Annotated[Path, typer.Argument(help="A public table: CSV (.gz) or Parquet. Never the private one.")],
+    public: Annotated[Path, typer.Argument(help="A public table of any kind that can be opened; - is CSV from stdin.")],
     *,
     name: Annotated[str | None, typer.Option(help="The data set's name; default: the file's.")] = None,
+    no_header: Annotated[bool, typer.Option("--no-header", help="The first line is a record, not names.")] = False,
+    delimiter: Annotated[str | None, typer.Option(help="What stands between cells; default: found.")] = None,
+    decimal: Annotated[str | None, typer.Option(help="The decimal mark, . or ,; default: found.")] = None,
+    encoding: Annotated[str | None, typer.Option(help="Such as latin-1; default: found.")] = None,
+    sheet: Annotated[str | None, typer.Option(help="Of a spreadsheet; default: the first.")] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Where to write it; default: stdout.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Draft a schema from a public table, to be read and edited before it is used."""
-    schema = Schema.from_public(public, name=name or public.name.split(".")[0])
-    if output is None:
-        if as_json:
-            write_json({"schema": schema.dump()})
-        else:
-            write_data(schema.dump())
-        return
-    if output.exists():
+    """Draft a schema from a public table, never the private one, to be read and edited before it is used.
+
+    Every column gets a comment: what was seen, what was decided, what else could be chosen. The table is checked
+    against the draft.
+    """
+    given = {"delimiter": delimiter, "decimal": decimal, "encoding": encoding, "sheet": sheet}
+    reading = Dialect.of(header=not no_header, **{word: value for word, value in given.items() if value is not None})
+    if output is not None and output.exists():
         raise OptionError("--output", f"{output} exists; remove it or choose another name")
-    schema.save(output)
+    drafted = draft_schema(
+        public, name=name or ("stdin" if str(public) == STDIN else public.name.split(".")[0]), reading=reading
+    )
+    if output is not None:
+        drafted.save(output)
     if as_json:
-        write_json({"output": str(output), "name": schema.name, "columns": [column.name for column in schema.columns]})
+        _write_draft(drafted, output)
         return
-    say(f"Wrote {output}. Read it through: bounds, levels and bins must be what you know to be public.")
+    if output is None:
+        write_data(drafted.dump())
+    for column, what in drafted.called.items():
+        say(f"{column}: {what}{' – left out' if column in drafted.left_out else ''}")
+    for note in drafted.notes:
+        say(note)
+    wrote = "Drafted:" if output is None else f"Wrote {output}:"
+    schema = drafted.schema
+    say(f"{wrote} {len(schema.modelled)} of {len(schema.columns)} columns are modelled, and the table fits.")
+    say("Read it through: bounds, levels and bins must be what you know to be public.")
+
+
+def _write_draft(drafted: Draft, output: Path | None) -> None:
+    write_json(
+        {
+            "output": None if output is None else str(output),
+            "name": drafted.schema.name,
+            "columns": {column.name: column.kind for column in drafted.schema.columns},
+            "called": dict(drafted.called),
+            "left_out": dict(drafted.left_out),
+            "notes": list(drafted.notes),
+            "schema": drafted.dump(),
+        }
+    )
 
 
 @app.command()
@@ -48,7 +82,7 @@ def check(
     """Check a schema file, and a public table against it. Private data are never opened."""
     schema = Schema.load(path)
     if public is not None:
-        check_public(schema, public)
+        _check_fit(schema, public)
     if as_json:
         write_json(
             {
@@ -61,3 +95,18 @@ def check(
         return
     write(str(schema))
     say(f"The schema is good{'' if public is None else f', and {public} fits it'}.")
+
+
+def _check_fit(schema: Schema, public: Path) -> None:
+    """Say of all columns at once how they fit, and refuse those that do not."""
+    found = misfits(schema, public)
+    for each in found:
+        for note in each.notes:
+            say(f"{each.column}: {note}")
+    wrong = [each for each in found if each.wrong]
+    if len(wrong) > 1:
+        for each in wrong:
+            say(f"{each.column}: {each.sentence}")
+        names = ", ".join(each.column for each in wrong)
+        raise DataError(f"{len(wrong)} of {len(found)} columns of {public} do not fit the schema: {names}")
+    refuse(found)

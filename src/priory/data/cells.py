@@ -18,7 +18,8 @@ class Cells:
         values: the cells, or with `index` the distinct ones; what stands under `null` means nothing.
         null: where cells are missing; None where none can be.
         index: which of `values` each cell is, where values are stored once.
-        spelling: how texts spell the values: the format of dates, the words for false and true; None is the usual.
+        spelling: how texts spell the values: the format of dates, the words for false and true, the decimal mark; None
+            is the usual.
     """
 
     values: NDArray[Any]

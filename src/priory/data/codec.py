@@ -20,14 +20,10 @@ Mask = NDArray[np.bool_]
 
 
 def encode(schema: Schema, columns: Mapping[str, Cells]) -> dict[str, Codes]:
-    """The codes of every modelled column, in the schema's order.
+    """The codes of every modelled column, in the schema's order, from the cells of at least these columns.
 
     Total: no value raises. A bad cell goes to the column's `other_code`, a missing one to its `missing_code`, a number
     or moment out of bounds to the nearest bin.
-
-    Args:
-        schema: what the cells mean.
-        columns: the cells of at least every modelled column.
     """
     return {column.name: encode_column(column, columns[column.name]) for column in schema.modelled}
 
@@ -52,11 +48,6 @@ def decode(schema: Schema, codes: Mapping[str, NDArray[np.integer[Any]]], rng: n
     Integers stay integers, dates stay dates, nulls are nulls; names and order are the schema's. Columns that are not
     modelled (ids and texts) are left out: nothing is known of them. Where the schema says that columns do not fall,
     values from bins that overlap are drawn so that they do not.
-
-    Args:
-        schema: what the codes mean.
-        codes: the codes of every modelled column.
-        rng: draws the values inside their bins; this protects nobody.
     """
     columns = {}
     for column in schema.modelled:
@@ -68,7 +59,7 @@ def decode(schema: Schema, codes: Mapping[str, NDArray[np.integer[Any]]], rng: n
             chain = [column for column in schema.modelled if column.name in constraint.columns]
             chain.sort(key=lambda column: constraint.columns.index(column.name))
             _put_in_order(chain, codes, columns, rng)
-    return Table.of(columns)
+    return Table.of(columns, schema.reading)
 
 
 def decode_column(column: ModelledColumn, codes: NDArray[np.integer[Any]], rng: np.random.Generator) -> Cells:
@@ -103,18 +94,15 @@ def _put_in_order(
     """Draw again, inside the same bins, the rows in which values fall along the chain."""
     if not chain[0].is_binned or len({column.kind for column in chain}) > 1:
         return  # levels are not drawn; integers and reals in one chain keep the order of their bins only
-    values = [_plain(columns[column.name].values) for column in chain]
-    nulls = [
-        np.zeros(len(v), dtype=bool) if (n := columns[c.name].null) is None else n
-        for c, v in zip(chain, values, strict=True)
-    ]
+    values = [columns[column.name].values for column in chain]
+    values = [value.astype(np.int64) if value.dtype.kind == "M" else value for value in values]  # moments as integers
+    given = [columns[column.name].null for column in chain]
+    nulls = [np.zeros(len(values[0]), dtype=bool) if null is None else null for null in given]
     rows = np.flatnonzero(_any_falls(values, nulls))
     places = [_places(column, codes[column.name])[0][rows] for column in chain]
     edges = [np.asarray(column.edges) for column in chain]
     # Below the end of every later bin, or nothing would be left for those.
-    ends = [
-        np.where(null[rows], edge[-1], edge[place + 1]) for edge, place, null in zip(edges, places, nulls, strict=True)
-    ]
+    ends = [np.where(null[rows], e[-1], e[place + 1]) for e, place, null in zip(edges, places, nulls, strict=True)]
     ceilings = list(itertools.accumulate(reversed(ends), np.minimum))[::-1]
     floor = np.full(len(rows), min(edge[0] for edge in edges))
     for column, value, null, edge, place, ceiling in zip(chain, values, nulls, edges, places, ceilings, strict=True):
@@ -131,11 +119,6 @@ def _has_room(column: ModelledColumn, low: NDArray[Any], end: NDArray[Any], ceil
     if column.is_whole:
         return np.asarray(low < ceiling)
     return np.asarray((low < ceiling) | ((low == ceiling) & ((low < end) | (end == column.edges[-1]))))
-
-
-def _plain(values: NDArray[Any]) -> NDArray[Any]:
-    """Moments as integers, numbers as they are."""
-    return values.astype(np.int64) if values.dtype.kind == "M" else values
 
 
 def _any_falls(values: Sequence[NDArray[Any]], nulls: Sequence[NDArray[np.bool_]]) -> NDArray[np.bool_]:

@@ -15,19 +15,14 @@ MICROSECONDS_A_DAY = 86_400_000_000
 FIRST_DAY = dt.date.min.toordinal() - DAY_ZERO
 LAST_DAY = dt.date.max.toordinal() - DAY_ZERO
 
-FORMAT_FIELDS = {"Y": "([0-9]{4})"} | dict.fromkeys("mdHMS", "([0-9]{1,2})")
 ISO_DATE = "([0-9]{4})-([0-9]{2})-([0-9]{2})"
 ISO_DATETIME = ISO_DATE + r"[T ]([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,6}))?)?"
 
 
 def moment_of(name: str, value: object, *, clock: bool, is_end: bool = False) -> int:
-    """A moment of a schema, written in ISO 8601, as an integer.
+    """A moment of column `name`, written in ISO 8601, as an integer.
 
-    Args:
-        name: the column, for errors.
-        value: the text.
-        clock: whether the column has a time of day; if so, a date alone means its midnight.
-        is_end: a date alone means its last microsecond instead.
+    With a `clock`, a date alone means its midnight, or its last microsecond where it `is_end`.
     """
     is_date = isinstance(value, str) and re.fullmatch(ISO_DATE, value) is not None
     is_moment = is_date or (clock and isinstance(value, str) and re.fullmatch(ISO_DATETIME, value) is not None)

@@ -17,17 +17,11 @@ from priory.data.codec import Codes
 
 @dataclass(frozen=True)
 class PersonRule:
-    """At most so many records of one person count.
+    """At most so many records of one person count."""
 
-    Attributes:
-        column: which column says who a record is about.
-        max_rows: how many records of one person count.
-        key: what makes the choice unforeseeable; drawn once, kept with the ledger, never shown.
-    """
-
-    column: str
-    max_rows: int
-    key: bytes = field(repr=False)
+    column: str  # which column says who a record is about
+    max_rows: int  # how many records of one person count
+    key: bytes = field(repr=False)  # what makes the choice unforeseeable; drawn once, kept with the ledger, never shown
 
 
 def record_hash(key: bytes, person: str, codes: Sequence[int], copy: int) -> str:

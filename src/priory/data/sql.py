@@ -26,15 +26,10 @@ def literal(text: str) -> str:
 
 @dataclass(frozen=True)
 class Cell:
-    """Where a query finds the cells of a column.
+    """Where a query finds the cells of a column."""
 
-    Attributes:
-        expression: the SQL that reads one.
-        sql_type: the DuckDB type it has.
-    """
-
-    expression: str
-    sql_type: str
+    expression: str  # the SQL that reads one
+    sql_type: str  # the DuckDB type it has
 
     @property
     def family(self) -> str:

@@ -1,9 +1,8 @@
 """Table: named columns with null masks, what people get back."""
 
 import html
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -12,10 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priory.data.cells import Cells
+from priory.data.dialect import USUAL, Dialect
+from priory.data.kinds.moment_format import MomentFormat
 from priory.data.sources.files import connect, container_errors
 from priory.data.sql import identifier, literal
 from priory.data.visible import visible
-from priory.data.writing import written_whole
+from priory.data.writing import text_file, written_whole
 from priory.errors import DataError, MissingExtra
 
 ROWS_SHOWN = 10
@@ -30,18 +31,20 @@ class Table:
     Attributes:
         columns: the cells of each column; a column whose null mask is None cannot have nulls.
         notes: what a reader of the table must know, in sentences.
+        reading: how text files spell it: delimiter, encoding.
     """
 
     columns: Mapping[str, Cells]
     notes: tuple[str, ...] = ()
+    reading: Dialect = USUAL
 
     @classmethod
-    def of(cls, columns: Mapping[str, Cells]) -> "Table":
+    def of(cls, columns: Mapping[str, Cells], reading: Dialect = USUAL) -> "Table":
         """Build a table, checking that its columns have the same length."""
         lengths = {len(cells) for cells in columns.values()}
         if len(lengths) > 1:
             raise DataError(f"columns have different lengths: {sorted(lengths)}")
-        return cls({name: _flat(cells) for name, cells in columns.items()})
+        return cls({name: _flat(cells) for name, cells in columns.items()}, reading=reading)
 
     @classmethod
     def joined(cls, tables: Sequence["Table"]) -> "Table":
@@ -49,7 +52,7 @@ class Table:
         if len(tables) == 1:
             return tables[0]
         columns = {name: _joined([table.columns[name] for table in tables]) for name in tables[0].names}
-        return cls(columns, tables[0].notes)
+        return replace(tables[0], columns=columns)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -65,15 +68,11 @@ class Table:
 
     def head(self, rows: int = ROWS_SHOWN) -> "Table":
         """The first rows."""
-        return Table(
-            {
-                name: Cells(
-                    cells.values[:rows], None if cells.null is None else cells.null[:rows], spelling=cells.spelling
-                )
-                for name, cells in self.columns.items()
-            },
-            self.notes,
-        )
+        columns = {
+            name: replace(cells, values=cells.values[:rows], null=None if cells.null is None else cells.null[:rows])
+            for name, cells in self.columns.items()
+        }
+        return replace(self, columns=columns)
 
     def labelled(self, name: str, value: float) -> "Table":
         """The same with a first column that holds a number in every row; its name gets a _ where there is one."""
@@ -108,37 +107,32 @@ class Table:
         except ImportError:
             raise MissingExtra("pyarrow", "pyarrow") from None
         types = {"text": pa.string(), "date": pa.date32()}
-        return pa.table(
-            {
-                name: pa.array(cells.values, mask=cells.null, type=types.get(self.kind(name)))
-                for name, cells in self.columns.items()
-            }
-        )
+        columns = self.columns.items()
+        return pa.table({n: pa.array(c.values, mask=c.null, type=types.get(self.kind(n))) for n, c in columns})
 
     def write_csv(self, path: str | Path) -> None:
-        """Write a CSV file in UTF-8: missing cells are empty, empty texts are `""`.
+        """Write a CSV file, packed where its name ends in .gz: missing cells are empty, empty texts are `""`.
 
-        Dates and booleans are spelled as the schema's texts are, so that the file can be read by the same schema.
+        Cells are spelled as the schema's texts are, with its delimiter, decimal mark and encoding, so that the file can
+        be read by the same schema; but the first line always names the columns.
         """
-        with written_whole(path) as draft, draft.open("w", encoding="utf-8", newline="") as file:
+        with written_whole(path) as draft, text_file(draft, path, self.reading) as file:
             file.write(self.csv_header())
             file.writelines(self.csv_lines())
 
     def csv_header(self) -> str:
         """The line of a CSV file that names the columns."""
-        return ",".join(_quoted(name) for name in self.columns) + "\n"
+        mark = self.reading.delimiter or ","
+        return mark.join(_quoted(name, mark) for name in self.columns) + "\n"
 
     def csv_lines(self) -> Iterator[str]:
         """The lines of a CSV file after the first, as `write_csv` writes them."""
-        texts = [_csv_texts(cells) for cells in self.columns.values()]
-        return (",".join(row) + "\n" for row in zip(*texts, strict=True))
+        mark = self.reading.delimiter or ","
+        texts = [_csv_texts(cells, mark) for cells in self.columns.values()]
+        return (mark.join(row) + "\n" for row in zip(*texts, strict=True))
 
     def write_parquet(self, path: str | Path) -> None:
-        """Write a Parquet file.
-
-        Raises:
-            DataError: there are no columns, or two names differ only in case.
-        """
+        """Write a Parquet file; a `DataError` where there are no columns, or two names differ only in case."""
         if not self.columns:
             raise DataError("a Parquet file needs at least one column")
         # DuckDB would rename the second of them; to it, only the letters A to Z have a case.
@@ -191,8 +185,9 @@ def text_table(header: Sequence[str], rows: Sequence[Sequence[str]], right: Sequ
     header, rows = [visible(text) for text in header], [[visible(text) for text in row] for row in rows]
     columns = list(zip(header, *rows, strict=True))
     widths = [max(len(text) for text in column) for column in columns]
+    pads = [f"{'>' if is_right else '<'}{width}" for is_right, width in zip(right, widths, strict=True)]
     ruled = [header, ["─" * width for width in widths], *rows]
-    return "\n".join("  ".join(_padded(line, widths, right)).rstrip() for line in ruled)
+    return "\n".join("  ".join(map(format, line, pads)).rstrip() for line in ruled)
 
 
 def html_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -207,15 +202,9 @@ def html_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def html_facts(title: str, facts: Mapping[str, str]) -> str:
     """A title and one fact a line, in HTML with everything escaped."""
-    lines = "".join(
-        f"<tr><th>{html.escape(name)}</th><td>{html.escape(fact)}</td></tr>" for name, fact in facts.items()
-    )
+    escaped = [(html.escape(name), html.escape(fact)) for name, fact in facts.items()]
+    lines = "".join(f"<tr><th>{name}</th><td>{fact}</td></tr>" for name, fact in escaped)
     return f"<table><caption>{html.escape(title)}</caption><tbody>{lines}</tbody></table>"
-
-
-def _padded(texts: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> Iterator[str]:
-    for text, width, is_right in zip(texts, widths, right, strict=True):
-        yield text.rjust(width) if is_right else text.ljust(width)
 
 
 def _joined(pieces: Sequence[Cells]) -> Cells:
@@ -294,32 +283,26 @@ def _value_texts(cells: Cells) -> list[str]:
         words = spelling if isinstance(spelling, tuple) else ("false", "true")
         return [words[value] for value in values]
     if kind in ("date", "datetime"):
-        if isinstance(spelling, str):
-            return [_formatted(value, spelling) for value in values]
-        return [value.isoformat() for value in values]
-    return [repr(value) for value in values] if kind == "real" else [str(value) for value in values]
+        texts_of = MomentFormat(spelling if isinstance(spelling, str) else None, kind == "datetime").text_of
+        return [texts_of(value) for value in values]
+    texts = [repr(value) for value in values] if kind == "real" else [str(value) for value in values]
+    is_marked = kind == "real" and isinstance(spelling, str)
+    return [text.replace(".", str(spelling)) for text in texts] if is_marked else texts
 
 
-def _formatted(value: Any, spelling: str) -> str:  # noqa: ANN401 - a date or a datetime
-    # Not strftime, which does not write early years with four digits everywhere.
-    names = {"Y": "year", "m": "month", "d": "day", "H": "hour", "M": "minute", "S": "second"}
-    parts = {letter: str(getattr(value, name, 0)).zfill(4 if letter == "Y" else 2) for letter, name in names.items()}
-    return re.sub("%([YmdHMS])", lambda field: parts[field[1]], spelling)
-
-
-def _csv_texts(cells: Cells) -> list[str]:
+def _csv_texts(cells: Cells, mark: str) -> list[str]:
     texts = _value_texts(cells)
-    if _kind(cells.values) == "text" or cells.spelling is not None:
-        texts = [_quoted(text) for text in texts]
+    if _kind(cells.values) != "integer":
+        texts = [_quoted(text, mark) for text in texts]
     if cells.null is None:
         return texts
     return ["" if is_null else text for text, is_null in zip(texts, cells.null.tolist(), strict=True)]
 
 
 @lru_cache(maxsize=65536)
-def _quoted(text: str) -> str:
+def _quoted(text: str, mark: str) -> str:
     """A CSV field, in quotes where a reader would otherwise see something else."""
-    if text and text == text.strip() and not any(letter in text for letter in ',"\r\n'):
+    if text and text == text.strip() and not any(letter in text for letter in (mark, '"', "\r", "\n")):
         return text
     return '"' + text.replace('"', '""') + '"'
 

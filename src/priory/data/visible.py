@@ -12,7 +12,5 @@ def visible(text: str, *, keeps_lines: bool = False) -> str:
     """
     if text.isprintable():
         return text
-    return "".join(
-        letter if letter.isprintable() or (keeps_lines and letter == "\n") else letter.encode("unicode_escape").decode()
-        for letter in text
-    )
+    seen = [letter.isprintable() or (keeps_lines and letter == "\n") for letter in text]
+    return "".join(c if is_seen else c.encode("unicode_escape").decode() for c, is_seen in zip(text, seen, strict=True))

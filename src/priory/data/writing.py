@@ -1,11 +1,15 @@
 """Writing: files that appear whole or not at all."""
 
+import gzip
+import io
 import os
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO, cast
 
+from priory.data.dialect import Dialect
 from priory.errors import DataError
 
 
@@ -30,6 +34,30 @@ def written_whole(path: str | Path) -> Iterator[Path]:
         raise DataError(f"{path} cannot be written: {error.strerror or error}") from None
     finally:
         draft.unlink(missing_ok=True)
+
+
+@contextmanager
+def text_file(draft: Path, path: str | Path, reading: Dialect) -> Iterator[IO[str]]:
+    """The draft of a text file, packed where the name of `path` ends in .gz, in the encoding of the schema."""
+    with draft.open("wb") as raw, _packed(raw, path) as stream:
+        file = io.TextIOWrapper(stream, encoding=reading.encoding, newline="")
+        try:
+            yield file
+            file.flush()
+        except UnicodeEncodeError:
+            reason = f"a name or level is not in {reading.encoding}; use utf-8 under reading:"
+            raise DataError(f"{path} cannot be written: {reason}") from None
+        file.detach()
+
+
+@contextmanager
+def _packed(raw: IO[bytes], path: str | Path) -> Iterator[IO[bytes]]:
+    if not str(path).lower().endswith(".gz"):
+        yield raw
+        return
+    # Without the time of day, so that the same rows make the same file.
+    with gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0) as stream:
+        yield cast(IO[bytes], stream)
 
 
 def sync_folder(folder: Path) -> None:

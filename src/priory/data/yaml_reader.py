@@ -20,19 +20,13 @@ Scalar: TypeAlias = str | int | float | bool | None
 
 @dataclass(frozen=True)
 class Value:
-    """A value of the file.
+    """A value of the file."""
 
-    Attributes:
-        data: a scalar, a tuple of values, or a mapping from a key's text to the key and its value.
-        text: a scalar as it was written, without its quotes.
-        line: where it begins, counted from 1.
-        path: the file, if there is one.
-    """
-
+    # a scalar, a tuple of values, or a mapping from a key's text to the key and its value
     data: "Scalar | tuple[Value, ...] | Mapping[str, tuple[Value, Value]]"
-    text: str
-    line: int
-    path: str | None
+    text: str  # a scalar as it was written, without its quotes
+    line: int  # where it begins, counted from 1
+    path: str | None  # the file, if there is one
 
     def error(self, message: str, column: str | None = None) -> SchemaError:
         """An error that names this place, to be raised."""
@@ -96,13 +90,10 @@ class Value:
 
 
 def read(text: str, path: str | None = None) -> Value:
-    """Read one YAML document.
+    """Read one YAML document; a `SchemaError` with the line if the text is not YAML of this kind.
 
     Only `true` and `false` are booleans; only plain decimal numbers are numbers (`007` and `12:30` are texts); dates
     are texts; a key may not occur twice.
-
-    Raises:
-        SchemaError: with the line, if the text is not YAML of this kind.
     """
     import yaml
 
@@ -111,9 +102,8 @@ def read(text: str, path: str | None = None) -> Value:
         node = yaml.compose(text.removeprefix("\ufeff"), Loader=loader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        raise SchemaError(
-            f"this is not valid YAML: {error.problem or error.context}", line=mark.line + 1 if mark else None, path=path
-        ) from None
+        line, said = mark.line + 1 if mark else None, error.problem or error.context
+        raise SchemaError(f"this is not valid YAML: {said}", line=line, path=path) from None
     except yaml.YAMLError:
         raise SchemaError("this is not valid YAML: it has control characters", path=path) from None
     except RecursionError:

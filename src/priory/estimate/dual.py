@@ -82,14 +82,10 @@ class Dual(Solver):
         alpha, marginals, calls = solved(
             problem, state.alpha, near=state.marginals, temperature=temperature, settings=self, start=start
         )
+        carry = replace(carry, calls=calls, move=alpha - state.alpha)
+        theta = problem.evidence.adjoint(alpha)
         return state.moved(
-            problem,
-            problem.evidence.adjoint(alpha),
-            marginals,
-            calls=calls,
-            carry=replace(carry, calls=calls, move=alpha - state.alpha),
-            multipliers=alpha,
-            temperature=temperature,
+            problem, theta, marginals, calls=calls, carry=carry, multipliers=alpha, temperature=temperature
         )
 
     def follow(self, problem: Problem, state: State, before: State, after: State) -> State:
@@ -198,18 +194,9 @@ class _Unit:
             penalty, limit = np.zeros_like(scale), scale / (temperature * evidence.stddevs)
         else:
             penalty, limit = ridge, None
-        return cls(
-            problem,
-            scale,
-            inverse,
-            problem.total * inverse,
-            penalty,
-            evidence.values * inverse + penalty * (scale * center),
-            limit,
-            scale / evidence.stddevs,
-            _degrees_of_freedom(ridge, misfit),
-            [near] * 2,
-        )
+        linear, weights = evidence.values * inverse + penalty * (scale * center), scale / evidence.stddevs
+        goal = _degrees_of_freedom(ridge, misfit)
+        return cls(problem, scale, inverse, problem.total * inverse, penalty, linear, limit, weights, goal, [near] * 2)
 
     def objective(self, x: Array) -> tuple[float, Array]:
         """N log Z − ⟨α, y⟩ + (λ/2) Σ σ²(α − α₀)² but for a constant, and its gradient in x."""
@@ -225,9 +212,7 @@ class _Unit:
 
 
 def _degrees_of_freedom(ridge: Array, misfit: Array) -> float:
-    """About how many degrees of freedom a fit takes up, and a share of what is left to explain.
-
-    Each answer takes up N·Var/(N·Var + λσ²). An error far below their sum is lost in the noise of the answers, and one
-    far below what is left to explain is made good by the next step.
-    """
+    """About how many degrees of freedom a fit takes up, and a share of what is left to explain."""
+    # Each answer takes up N·Var/(N·Var + λσ²). An error far below their sum is lost in the noise of the answers, and
+    # one far below what is left to explain is made good by the next step.
     return float(np.sum(1 - ridge)) + _UNEXPLAINED * max(0.0, float(misfit @ misfit) - len(misfit))

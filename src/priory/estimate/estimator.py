@@ -65,25 +65,16 @@ def estimate(
     given = checked_total(total)
     if not measurements and isinstance(loss, str):
         unmoved = Diagnostics("none", "none", "There was nothing to fit: this is the base.")
-        return Model(base, {}, given or _own_total(base), unmoved)
+        return Model(base, {}, given or (base.total if isinstance(base, Model) else 1.0), unmoved)
     counted = total_of(evidence) if given is None else TotalEstimate.known(given)
-    solver = solver or _default(stop, loss)
+    if solver is None:
+        solver = MirrorDescent() if not isinstance(loss, str) else Dual() if stop == "fission" else Dual.exact()
     setting = Setting(base, evidence, counted, loss, solver, Warm.of(warm, solver), signs_of(evidence))
     can_check = stop == "fission" and isinstance(loss, str)
     fit = fitted_to_the_noise(setting) if can_check else fitted_fully(setting)
     if fit.status.kind == "gave up":
         warnings.warn(f"the estimate stopped early: {fit.status.reason}", stacklevel=2)
     return fit.model(setting, "fission" if can_check else "converged", _notes(measurements) if can_check else ())
-
-
-def _default(stop: str, loss: str | Loss) -> Solver:
-    if not isinstance(loss, str):
-        return MirrorDescent()
-    return Dual() if stop == "fission" else Dual.exact()
-
-
-def _own_total(base: Base) -> float:
-    return base.total if isinstance(base, Model) else 1.0
 
 
 def _notes(measurements: Sequence[Measurement]) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from priory.model.engine.layout import Layout
 from priory.privacy.measurement import Measurement
 from priory.queries.domain import Clique, Domain
 from priory.queries.factor import Array
-from priory.queries.parts import Matrix
+from priory.queries.parts import Matrix, Part
 from priory.queries.query import Query
 
 
@@ -94,10 +94,8 @@ class Evidence:
         return (self.predicted(marginals) - self.values) / self.stddevs
 
     def variances(self, marginals: Array, total: float) -> Array:
-        """How much each answer varies where `total` records are drawn from these marginals: N·Var, at least 0.
-
-        It is the diagonal of Q·Cov·Qᵀ, the second derivatives of N log Z in the multipliers of the answers.
-        """
+        """How much each answer varies where `total` records are drawn from these marginals: N·Var, at least 0."""
+        # It is the diagonal of Q·Cov·Qᵀ, the second derivatives of N log Z in the multipliers of the answers.
         squares = self._answered(self._squared, marginals)
         return np.maximum(squares - self.predicted(marginals) ** 2 / total, 0.0)
 
@@ -105,14 +103,7 @@ class Evidence:
     def _squared(self) -> tuple[Query, ...]:
         """The queries with squared entries: those of a Kronecker product are products of squares."""
         return tuple(
-            Query(
-                query.domain,
-                tuple(
-                    part if part.is_counting else Matrix(np.square(part.matrix(size).astype(np.float64)))
-                    for part, size in zip(query.parts, query.domain.shape, strict=True)
-                ),
-            )
-            for query in self.queries
+            Query(query.domain, tuple(map(_squared, query.parts, query.domain.shape))) for query in self.queries
         )
 
     def adjoint(self, answers: Array) -> Array:
@@ -178,12 +169,8 @@ class Implied:
 
     def answers(self, values: Array) -> Array:
         """The implied marginals of measured `values`."""
-        return joined(
-            [
-                np.asarray(sum(weight * self._summed(values, number, axis) for number, axis, weight in shares))
-                for shares in self.shares
-            ]
-        )
+        summed = [[weight * self._summed(values, number, axis) for number, axis, weight in s] for s in self.shares]
+        return joined([np.asarray(sum(tables)) for tables in summed])
 
     def multipliers(self, alpha: Array, size: int) -> Array:
         """Multipliers of the measured answers with the same potentials as `alpha` on the implied ones."""
@@ -228,3 +215,7 @@ def _check(domain: Domain, measurement: Measurement, number: int) -> None:
         raise DomainError(f"{name} has standard deviations of shape {stddev.shape}; the query gives {query.shape}")
     if not (np.isfinite(stddev).all() and (stddev > 0).all()):
         raise OptionError("measurements", f"{name} needs a positive standard deviation; got {stddev.min()}")
+
+
+def _squared(part: Part, size: int) -> Part:
+    return part if part.is_counting else Matrix(np.square(part.matrix(size).astype(np.float64)))

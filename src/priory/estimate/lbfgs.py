@@ -97,11 +97,7 @@ def _steepness(gradient: Array, weights: Array | None) -> float:
 
 
 class _Memory:
-    """The latest moves and turns of the gradient, in single precision: they shape a direction, not the answer.
-
-    Attributes:
-        size: how many pairs are held.
-    """
+    """The latest moves and turns of the gradient, in single precision: they shape a direction, not the answer."""
 
     def __init__(self, unknowns: int) -> None:
         self._rows = np.zeros((2 * _MEMORY, unknowns), dtype=np.float32)
@@ -134,11 +130,9 @@ class _Memory:
             self._products[:used, row] = self._products[row, :used]
 
     def direction(self, gradient: Array) -> Array:
-        """Minus the inverse Hessian of memory times the gradient.
-
-        The two-loop recursion [Nocedal 1980] on coefficients: a direction is c·gradient + Σ w_i row_i, and its products
-        with the rows follow from those of the rows with each other and with the gradient.
-        """
+        """Minus the inverse Hessian of memory times the gradient."""
+        # The two-loop recursion [Nocedal 1980] on coefficients: a direction is c·gradient + Σ w_i row_i, and its
+        # products with the rows follow from those of the rows with each other and with the gradient.
         norm = math.sqrt(float(gradient @ gradient))
         if not self._order or not _TINY < norm < math.inf:
             return -gradient

@@ -36,11 +36,9 @@ def public_total(measurements: Iterable[Measurement]) -> float | None:
 
 
 def in_counts(measurement: Measurement) -> Measurement:
-    """The same evidence with every row of the query divided by its largest entry, the answers and their noise too.
-
-    Strategies come with entries of any size, and on a lattice with huge ones. Their scale says nothing: a row, its
-    answer and its noise can be multiplied by any number.
-    """
+    """The same evidence with every row of the query divided by its largest entry, the answers and their noise too."""
+    # Strategies come with entries of any size, and on a lattice with huge ones. Their scale says nothing: a row, its
+    # answer and its noise can be multiplied by any number.
     query = measurement.query
     scaled = [_unit(part, size) for part, size in zip(query.parts, query.domain.shape, strict=True)]
     parts = tuple(part for part, _ in scaled)
@@ -49,12 +47,8 @@ def in_counts(measurement: Measurement) -> Measurement:
     tops: Array = np.ones(())
     for _, own in scaled:
         tops = np.multiply.outer(tops, own)
-    return replace(
-        measurement,
-        query=Query(query.domain, parts),
-        values=measurement.values / tops,
-        stddev=measurement.stddev / tops,
-    )
+    values, stddev = measurement.values / tops, measurement.stddev / tops
+    return replace(measurement, query=Query(query.domain, parts), values=values, stddev=stddev)
 
 
 def _unit(part: Part, size: int) -> tuple[Part, Array]:

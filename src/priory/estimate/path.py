@@ -29,16 +29,12 @@ _PATIENCE = 20
 
 
 def levels(evidence: Evidence, known: Sequence[int] = ()) -> list[list[int]]:
-    """The numbers of the queries, strongest first, each level adding those up to ten times weaker.
-
-    Strength is lost with the number of cells a query spreads the records over, and with its noise. Queries that are
-    `known`, because the estimate starts from them, belong to every level.
-    """
-    weakness = {
-        i: math.log(query.rows) - 0.5 * math.log(np.mean(evidence.stddevs[span] ** -2.0))
-        for i, (query, span) in enumerate(zip(evidence.queries, evidence.spans, strict=True))
-        if i not in set(known)
-    }
+    """The numbers of the queries, strongest first, each level adding those up to ten times weaker."""
+    # Strength is lost with the number of cells a query spreads the records over, and with its noise. Queries that are
+    # `known`, because the estimate starts from them, belong to every level.
+    precisions = [np.mean(evidence.stddevs[span] ** -2.0) for span in evidence.spans]
+    pairs = enumerate(zip(evidence.queries, precisions, strict=True))
+    weakness = {i: math.log(query.rows) - 0.5 * math.log(mean) for i, (query, mean) in pairs if i not in set(known)}
     if not weakness:
         return [list(known)]
     strongest = min(weakness.values())
@@ -61,17 +57,10 @@ def fitted_to_the_noise(setting: Setting) -> Fit:
         setting, perturbed, path.multipliers, levels(evidence, known) if by_levels else [setting.every_query]
     )
     state = setting.solver.finish(coupling.problem, chosen.fit)
-    return Fit(
-        coupling.problem.loss.layout,
-        state,
-        tuple(path.points),
-        chosen.error,
-        status,
-        path.calls + state.calls - chosen.fit.calls,
-        tuple(path.multipliers),
-        tuple(path.schedule) if by_levels else (),
-        chosen.degrees_of_freedom,
-    )
+    calls, schedule = path.calls + state.calls - chosen.fit.calls, tuple(path.schedule) if by_levels else ()
+    multipliers, freedom = tuple(path.multipliers), chosen.degrees_of_freedom
+    layout, points = coupling.problem.loss.layout, tuple(path.points)
+    return Fit(layout, state, points, chosen.error, status, calls, multipliers, schedule, freedom)
 
 
 @dataclass(eq=False)
@@ -99,7 +88,10 @@ class _Path:
             indices = evidence.indices_of(members)
             coupling = CoupledFits.of(setting, members, perturbed, has_estimated_total=self.setting.total.is_estimated)
             starts = [Start(multipliers=alpha[indices], pace=pace) for alpha in multipliers] or [Start(pace=pace)] * 2
-            descent = _descent(coupling, coupling.start(*starts), _caution(setting))
+            # The start is left only if the estimated error falls by so many of its own errors.
+            caution = PRIOR if setting.base.is_informative else 1.0
+            steps = _large_steps if coupling.solver.traits.has_multipliers else _small_steps
+            descent = steps(coupling, coupling.start(*starts), caution)
             self._add(descent, ScheduledLevel(tuple(members), (), is_implied, descent.share))
             for alpha, state in zip(multipliers, (descent.chosen.fit, descent.chosen.perturbed), strict=False):
                 alpha[indices] = state.alpha
@@ -133,11 +125,6 @@ def of_implied(setting: Setting, implied: Implied, perturbed: Array) -> tuple[Se
     return replace(setting, evidence=implied.evidence, signs=signs, total=total), moved
 
 
-def _caution(setting: Setting) -> float:
-    """How many standard errors of gain it takes to leave the base: more where the base is knowledge."""
-    return PRIOR if setting.base.is_informative else 1.0
-
-
 def fitted_fully(setting: Setting) -> Fit:
     """Run the solver until it has converged, and choose the point of least loss."""
     evidence, solver, warm = setting.evidence, setting.solver, setting.warm
@@ -165,11 +152,6 @@ class _Descent:
     share: float  # how much of the last step was taken to get there
     points: list[PathPoint]  # the points passed, the chosen one marked
     status: Status  # why it ended
-
-
-def _descent(coupling: CoupledFits, start: CoupledState, caution: float) -> _Descent:
-    """Follow the path while the estimated error falls; the start is left only if it falls `caution` times its error."""
-    return (_large_steps if coupling.solver.traits.has_multipliers else _small_steps)(coupling, start, caution)
 
 
 def _large_steps(coupling: CoupledFits, start: CoupledState, caution: float) -> _Descent:
@@ -211,10 +193,8 @@ def _small_steps(coupling: CoupledFits, start: CoupledState, caution: float) -> 
 
 def _ended(points: Sequence[PathPoint], chosen: CoupledState, best: int, share: float, status: Status) -> _Descent:
     calls = np.maximum.accumulate([point.calls for point in points])
-    marked = [
-        replace(point, calls=int(n), is_chosen=number == best)
-        for number, (point, n) in enumerate(zip(points, calls, strict=True))
-    ]
+    numbered = enumerate(zip(points, calls, strict=True))
+    marked = [replace(point, calls=int(n), is_chosen=number == best) for number, (point, n) in numbered]
     if status.is_going:
         status = Status("converged", "The estimated error stopped falling.")
     return _Descent(chosen, share, marked, status)
@@ -226,15 +206,8 @@ def _coupled_point(coupling: CoupledFits, state: CoupledState) -> PathPoint:
 
 
 def _point(problem: Problem, state: State, error: float, calls: int) -> PathPoint:
-    return PathPoint(
-        level=0,
-        step=state.iteration,
-        calls=calls,
-        loss=state.value,
-        discrepancy=_discrepancy(problem, state),
-        error=error,
-        temperature=state.temperature,
-    )
+    discrepancy = _discrepancy(problem, state)
+    return PathPoint(0, state.iteration, calls, state.value, discrepancy, error, state.temperature)
 
 
 def _discrepancy(problem: Problem, state: State) -> float:

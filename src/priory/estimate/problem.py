@@ -50,11 +50,7 @@ class Problem:
 
     @property
     def evidence(self) -> Evidence:
-        """The evidence of a loss that is made from measurements.
-
-        Raises:
-            OptionError: the loss is a custom one.
-        """
+        """The evidence of a loss that is made from measurements; an `OptionError` where it is a custom one."""
         if self.loss.evidence is None:
             raise OptionError("solver", "this solver needs the L2 or L1 loss; use MirrorDescent for a custom loss")
         return self.loss.evidence
@@ -97,16 +93,8 @@ class State:
     def moved(self, problem: Problem, theta: Array, marginals: Array, *, calls: int, **changes: Any) -> "State":  # noqa: ANN401
         """The state one step on, which took so many calls; `changes` are those of other fields."""
         value = problem.loss(marginals)[0]
-        return replace(
-            self,
-            theta=theta,
-            marginals=marginals,
-            value=value,
-            iteration=self.iteration + 1,
-            calls=self.calls + calls,
-            falls=fall(self.value, value, self.falls),
-            **changes,
-        )
+        changes |= {"iteration": self.iteration + 1, "falls": fall(self.value, value, self.falls)}
+        return replace(self, theta=theta, marginals=marginals, value=value, calls=self.calls + calls, **changes)
 
     @property
     def alpha(self) -> Array:
@@ -137,11 +125,7 @@ class Solver(Protocol):
     traits: ClassVar[Traits] = Traits()
 
     def init(self, problem: Problem, start: Start = BASE) -> State:
-        """The first guess, from where `start` says, and whatever must be carried between steps.
-
-        Raises:
-            OptionError: it cannot minimise this loss.
-        """
+        """The first guess, from `start`, and what steps carry; an `OptionError` if it cannot minimise this loss."""
 
     def step(self, problem: Problem, state: State) -> State:
         """One iteration. Pure: same state in, same state out."""

@@ -58,11 +58,9 @@ class CoupledState:
         return start.error - self.error > caution * gain_deviation([(self, start)])
 
     def share_from(self, start: "CoupledState", caution: float = 1.0) -> float:
-        """How much of the way from `start` to here to go: 1 or more for all of it, 0 or less for none.
-
-        Along F₀ + t(F − F₀) the estimated error is a parabola, least at t = ½(gain/‖F − F₀‖² + 1), as in Stein's own
-        shrinking; half the standard error of the gain, `caution` times, is taken off first.
-        """
+        """How much of the way from `start` to here to go: 1 or more for all of it, 0 or less for none."""
+        # Along F₀ + t(F − F₀) the estimated error is a parabola, least at t = ½(gain/‖F − F₀‖² + 1), as in Stein's own
+        # shrinking; half the standard error of the gain, `caution` times, is taken off first.
         gain = start.error - self.error - caution * gain_deviation([(self, start)])
         return 0.5 * (gain / max(self.squared_move(start), 1e-12) + 1)
 
@@ -72,12 +70,10 @@ class CoupledState:
 
 
 def gain_deviation(pairs: list[tuple[CoupledState, CoupledState]]) -> float:
-    """The standard error of the gain, in estimated error, of each pair's first over its second, all together.
-
-    With F the fit of the first and F₀ that of the second, the gain contains 2⟨F − F₀, noise⟩, of deviation 2‖F − F₀‖,
-    and a divergence taken along one direction, of variance no more than about eight times itself. Gains below one unit
-    of noise do not make up for the emptier cells of a colder point.
-    """
+    """The standard error of the gain, in estimated error, of each pair's first over its second, all together."""
+    # With F the fit of the first and F₀ that of the second, the gain contains 2⟨F − F₀, noise⟩, of deviation 2‖F − F₀‖,
+    # and a divergence taken along one direction, of variance no more than about eight times itself. Gains below one
+    # unit of noise do not make up for the emptier cells of a colder point.
     moved = sum(end.squared_move(start) for end, start in pairs)
     divergence = sum(max(0.0, end.degrees_of_freedom - start.degrees_of_freedom) for end, start in pairs)
     return float(np.sqrt(1 + 4 * moved + 8 * divergence))

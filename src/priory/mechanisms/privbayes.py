@@ -14,6 +14,7 @@ from priory.measure import measure
 from priory.mechanisms.steps.total import counted, released_total
 from priory.model.bases import PublicRows
 from priory.model.model import Model
+from priory.model.sampling import Seed
 from priory.model.tilted import row_cells
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
@@ -108,11 +109,8 @@ class PrivBayes:
         """Every new attribute with every largest set of parents that is still useful, or as many as are compared."""
         children = [name for name in domain if name not in chosen]
         each = max(1, self.candidates // len(children))
-        return [
-            (child, parents)
-            for child in children
-            for parents in parent_sets(domain.project(chosen), most_cells / domain[child], each, rng)
-        ]
+        sets = {child: parent_sets(domain.project(chosen), most_cells / domain[child], each, rng) for child in children}
+        return [(child, parents) for child, every in sets.items() for parents in every]
 
 
 def useful_cells(total: float, share: Budget, usefulness: float) -> float:
@@ -123,7 +121,7 @@ def useful_cells(total: float, share: Budget, usefulness: float) -> float:
     return min(total / (usefulness * average), LARGEST_FAMILY)
 
 
-def network_model(release: Release, *, seed: int | np.random.Generator | None = None) -> Model:
+def network_model(release: Release, *, seed: Seed = None) -> Model:
     """As many rows as the release says there are, drawn along its network from clipped conditionals [PrivBayes]."""
     total = released_total(release.measurements)
     families = [m for m in release.measurements if m.query.clique]

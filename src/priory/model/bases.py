@@ -55,11 +55,7 @@ class Base(ABC):
         """About how much memory its oracle takes, tilted on these cliques."""
 
     def oracle(self, potentials: Mapping[Any, Values]) -> tuple[float, dict[Clique, Factor]]:
-        """log Z and the marginals on the cliques of `potentials`, each summing to 1.
-
-        Raises:
-            DomainError: a clique or a shape does not fit the domain, or the potentials leave no mass.
-        """
+        """log Z and the marginals, summing to 1, on the cliques of `potentials`; a `DomainError` if they do not fit."""
         checked = potentials_of(self.domain, potentials)
         oracle = self.bind(tuple(checked))
         log_z, marginals = oracle(oracle.layout.pack(checked))
@@ -277,11 +273,7 @@ def _distinct(codes: NDArray[np.int32], shares: Array) -> tuple[NDArray[np.int32
 
 
 class Mixture(Base):
-    """A weighted average of bases: Z = Σ w_k Z_k and μ = Σ w_k Z_k μ_k / Z.
-
-    Args:
-        parts: weights, which sum to 1, and bases over one domain.
-    """
+    """A weighted average of bases over one domain, weights adding up to 1: Z = Σ w_k Z_k and μ = Σ w_k Z_k μ_k / Z."""
 
     def __init__(self, parts: Sequence[tuple[float, Base]]) -> None:
         if not parts:

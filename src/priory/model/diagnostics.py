@@ -52,11 +52,7 @@ class Diagnostics:
     degrees_of_freedom: float = math.nan  # those that the fit has used, estimated; NaN where they were not estimated
 
     def plot(self) -> Any:  # noqa: ANN401 - altair has no types
-        """A chart of the discrepancy and the estimated error along the path, with the chosen points marked.
-
-        Raises:
-            MissingExtra: altair is not installed.
-        """
+        """A chart, by altair, of the discrepancy and the estimated error along the path, the chosen points marked."""
         try:
             import altair as alt
         except ImportError:

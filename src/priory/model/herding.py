@@ -43,10 +43,8 @@ class Herd:
         most = _most_values(shape)
         sizes = [min(size, most) for size in shape]
         starts = np.cumsum([0, *sizes])
-        columns = [
-            start + (codes[:, axis].astype(np.int64) * kept // size)
-            for axis, (start, kept, size) in enumerate(zip(starts, sizes, shape, strict=False))
-        ]
+        kept_of = enumerate(zip(starts, sizes, shape, strict=False))
+        columns = [start + (codes[:, axis].astype(np.int64) * kept // size) for axis, (start, kept, size) in kept_of]
         values = np.stack(columns, axis=1).astype(np.int32) if columns else np.zeros((len(codes), 0), dtype=np.int32)
         return cls(values, int(starts[-1]), np.zeros((int(starts[-1]),) * 2, dtype=np.float32))
 

@@ -51,10 +51,8 @@ class MixedTilted(Tilted):
 
     def answers(self, queries: Sequence[Query]) -> list[Array]:
         each = [part.answers(queries) for part in self.parts]
-        return [
-            np.asarray(sum(share * answer for share, answer in zip(self.shares, row, strict=True)))
-            for row in zip(*each, strict=True)
-        ]
+        rows = zip(*each, strict=True)
+        return [np.asarray(sum(share * answer for share, answer in zip(self.shares, row, strict=True))) for row in rows]
 
     def sample(self, n: int, chance: Chance) -> Codes:
         counts = chance.allocated(self.shares[None, :], np.array([n]))[0]
@@ -66,6 +64,4 @@ class MixedTilted(Tilted):
         return np.asarray(np.logaddexp.reduce(each, axis=0))
 
     def entropy(self) -> float:
-        raise OptionError(
-            "base", "the entropy of a mixture has no closed form; use `divergence`, from its base, instead"
-        )
+        raise OptionError("base", "the entropy of a mixture has no closed form; use its `divergence`, from its base")

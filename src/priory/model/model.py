@@ -12,7 +12,7 @@ from priory.errors import DomainError, OptionError
 from priory.model.bases import Base, Shifted, check_mass, checked_codes
 from priory.model.diagnostics import Diagnostics
 from priory.model.engine.layout import Layout, Values, potentials_of
-from priory.model.sampling import Chance, Codes, Method, checked_count
+from priory.model.sampling import Chance, Codes, Method, Seed, checked_count
 from priory.model.tilted import Oracle, Potentials, Tilted, inner, merged
 from priory.queries.domain import Clique, Domain
 from priory.queries.factor import Array, Factor
@@ -47,12 +47,7 @@ class Model(Base):
 
     @classmethod
     def of(cls, base: Base, potentials: Mapping[Any, Values], total: float = 1.0) -> "Model":
-        """Build a model, checking its potentials and total.
-
-        Raises:
-            DomainError: potentials do not fit the domain, or leave no mass.
-            OptionError: the total is not a finite number of at least 0.
-        """
+        """Build a model, checking that its potentials fit and leave mass, and that its total is finite, at least 0."""
         if not 0 <= total < np.inf:
             raise OptionError("total", f"the number of records is finite and at least 0; got {total}")
         model = cls(base, potentials_of(base.domain, potentials), float(total))
@@ -129,14 +124,7 @@ class Model(Base):
         parts: dict[str, Part] = {name: Set(codes) for name, codes in _evidence(where, self.domain).items()}
         return float(self._tilted.answers([Query.product(self.domain, parts)])[0].sum())
 
-    def sample(
-        self,
-        n: int,
-        *,
-        where: Where | None = None,
-        seed: int | np.random.Generator | None = None,
-        method: Method = "rounding",
-    ) -> Codes:
+    def sample(self, n: int, *, where: Where | None = None, seed: Seed = None, method: Method = "rounding") -> Codes:
         """`n` rows of codes, one column for each attribute of the domain.
 
         Args:
@@ -152,13 +140,7 @@ class Model(Base):
         return self._given(where).sample(checked_count(n), Chance.of(seed, method))
 
     def batches(
-        self,
-        n: int,
-        size: int,
-        *,
-        where: Where | None = None,
-        seed: int | np.random.Generator | None = None,
-        method: Method = "rounding",
+        self, n: int, size: int, *, where: Where | None = None, seed: Seed = None, method: Method = "rounding"
     ) -> Iterator[Codes]:
         """`n` rows in batches of at most `size`, for more than fits in memory; each batch is rounded by itself."""
         chance = Chance.of(seed, method)
@@ -173,11 +155,7 @@ class Model(Base):
         return self._tilted.log_mass(checked_codes(codes, self.domain))
 
     def entropy(self) -> float:
-        """−Σ_x q(x) log q(x), in nats.
-
-        Raises:
-            OptionError: the base is a mixture, which has no closed form.
-        """
+        """−Σ_x q(x) log q(x), in nats; an `OptionError` where the base is a mixture, which has no closed form."""
         return self._tilted.entropy()
 
     def divergence(self) -> float:

@@ -14,6 +14,7 @@ from priory.queries.factor import Array, cell_codes
 Codes = NDArray[np.int32]
 Ints = NDArray[np.int64]
 Method = Literal["rounding", "independent"]
+Seed = int | np.random.Generator | None
 Weights = Callable[[Ints], Array]
 # Weights of groups are looked at in blocks of about so many cells.
 _BLOCK = 1 << 22
@@ -29,19 +30,17 @@ class Chance:
     method: Method  # "rounding" or "independent"
 
     @classmethod
-    def of(cls, seed: int | np.random.Generator | None, method: Method) -> "Chance":
+    def of(cls, seed: Seed, method: Method) -> "Chance":
         """Build it from a seed, checking the method."""
         if method not in ("rounding", "independent"):
             raise OptionError("method", f"rows are drawn by 'rounding' or 'independent'; got {method!r}")
         return cls(seed if isinstance(seed, np.random.Generator) else np.random.default_rng(seed), method)
 
     def allocated(self, weights: Array, counts: Ints) -> Ints:
-        """Divide `counts[g]` records among the cells of row g of `weights`.
-
-        By rounding, each cell gets the floor or the ceiling of its expected number, which it has on average: one
-        uniform draw a row places a comb over the cumulated weights (systematic sampling). Independently, each row is
-        multinomial.
-        """
+        """Divide `counts[g]` records among the cells of row g of `weights`."""
+        # By rounding, each cell gets the floor or the ceiling of its expected number, which it has on average: one
+        # uniform draw a row places a comb over the cumulated weights (systematic sampling). Independently, each row is
+        # multinomial.
         if self.method == "independent":
             return self.rng.multinomial(counts, weights / weights.sum(axis=1, keepdims=True)).astype(np.int64)
         steps = np.cumsum(weights, axis=1)
@@ -129,10 +128,8 @@ class Columns:
         return cls(shape, np.empty((n, len(shape)), dtype=np.int32, order="F"))
 
     def draw(self, new: tuple[int, ...], given: tuple[int, ...], weights: Weights, chance: Chance) -> None:
-        """Fill the columns `new`, given those of `given`, which were drawn before.
-
-        The cells of `given` are the groups, those of `new` the columns of their weights, in C order.
-        """
+        """Fill the columns `new`, given those of `given`, which were drawn before."""
+        # The cells of `given` are the groups, those of `new` the columns of their weights, in C order.
         if not new:
             return
         if given:

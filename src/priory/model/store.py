@@ -62,11 +62,7 @@ def fingerprint(rows: PublicRows) -> str:
 def from_arrays(
     meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], *, public: Iterable[PublicRows] = ()
 ) -> Base:
-    """The model or base that `to_arrays` wrote; `public` are rows that were not embedded, matched by fingerprint.
-
-    Raises:
-        ReleaseError: the data is damaged, or public rows are missing.
-    """
+    """The model or base that `to_arrays` wrote; `public` are rows that were not embedded, matched by fingerprint."""
     try:
         return _read(meta, "", arrays, {fingerprint(rows): rows for rows in public})
     except ReleaseError:

@@ -16,19 +16,15 @@ Impossible = Sequence[tuple[Clique, NDArray[np.bool_]]]
 
 
 def without_zeros(base: Base, impossible: Impossible) -> Base:
-    """The base without structural zeros: for each constrained clique, the cells that no row can have.
-
-    A `DataError` where nothing would be left of it.
-    """
+    """The base without structural zeros, cells of cliques that no row can have; a `DataError` where nothing is left."""
     zeros = structural_zeros(base.domain, impossible)
     if not zeros or rules_out(base, zeros):
         return base
     try:
         return Model.of(base, zeros)
     except DomainError:
-        raise DataError(
-            "every row that could be is ruled out by the schema's constraints; correct one of them"
-        ) from None
+        said = "every row that could be is ruled out by the schema's constraints; correct one of them"
+        raise DataError(said) from None
 
 
 def structural_zeros(domain: Domain, impossible: Impossible) -> dict[Clique, Factor]:

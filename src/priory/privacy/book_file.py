@@ -78,9 +78,8 @@ def read_terms(connection: sqlite3.Connection) -> tuple[Terms, bytes]:
         is_empty = not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         raise LedgerError("this file is empty" if is_empty else "this file is not a ledger")
     if _format(connection) > FORMAT:
-        raise LedgerError(
-            f"this ledger has format {_format(connection)}; this version of priory reads up to {FORMAT}: upgrade it"
-        )
+        said = f"this ledger has format {_format(connection)}; this version of priory reads up to {FORMAT}"
+        raise LedgerError(f"{said}: upgrade it")
     if connection.execute("PRAGMA quick_check").fetchone()[0] != "ok":
         raise _damaged()
     rows = connection.execute("SELECT text, secret, seal FROM terms").fetchall()

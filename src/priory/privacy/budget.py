@@ -132,13 +132,7 @@ class Budget:
     ) -> "Budget":
         """The budget these options mean: `epsilon` alone is pure; with a positive `delta` it is ρ, or μ²; or `rho`.
 
-        Args:
-            epsilon: ε.
-            delta: δ.
-            rho: ρ, instead of both.
-            currency: with a `delta`, "zcdp" (by default) or "gaussian"; otherwise what follows from the others.
-            relation: which tables are neighbours.
-            max_rows: how many records one person may have.
+        With a `delta`, `currency` is "zcdp" (by default) or "gaussian"; otherwise it is what follows from the others.
         """
         meant = "pure" if rho is None and (delta is None or exact("delta", delta) == 0) else "zcdp"
         if currency not in (None, meant) and (delta is None or meant == "pure" or currency != "gaussian"):

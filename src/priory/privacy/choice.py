@@ -123,10 +123,8 @@ class PermuteAndFlip(Choice):
 
 
 def choice_within(share: Budget, sensitivity: Fraction, kind: ChoiceKind | None = None) -> Choice:
-    """The sharpest pick of `kind` whose cost is at most `share`.
-
-    By default it is permute-and-flip if pure, else the exponential mechanism: the better one at the same cost.
-    """
+    """The sharpest pick of `kind` whose cost is at most `share`."""
+    # By default it is permute-and-flip if pure, else the exponential mechanism: the better one at the same cost.
     chosen = kind or ("permute-and-flip" if share.is_pure else "noisy-max")
     if chosen not in ("noisy-max", "permute-and-flip"):
         raise OptionError("choice", f"{kind!r} is neither 'noisy-max' nor 'permute-and-flip'")

@@ -87,17 +87,14 @@ class Curator:
     def public_total(self) -> int | None:
         """The number of rows where that is public: under replace-one with one row a person; else None.
 
-        Raises:
-            DataError: it is public and more than the source declares. Nothing was spent on it.
+        A `DataError` where it is more than the source declares; nothing was spent on it.
         """
         if self.relation is not Relation.REPLACE_ONE or self.budget.max_rows > 1:
             return None
         if self._public_total is None:
             total = int(self._truths.of([Query.marginal(self.domain, ())])[0])
             if total >= self.row_limit:
-                raise DataError(
-                    f"the table has more rows than its source declares; declare more than {self.row_limit:,}"
-                )
+                raise DataError(f"the table has more rows than its source declares, {self.row_limit:,}; declare more")
             self._public_total = total
             self._journal.write(PublicTotal(total))
         return self._public_total
@@ -118,11 +115,7 @@ class Curator:
         self._progress(Step(number, of, self.reservation.spent, self.budget, note))
 
     def check(self, budget: Budget) -> None:
-        """Refuse a budget that is more than is left, for mechanisms that may end before they have spent it.
-
-        Raises:
-            BudgetError: it is. Nothing was looked at.
-        """
+        """Refuse a budget that is more than is left, for mechanisms that may end before they have spent it."""
         self._check_share(budget)
         self.reservation.check_left(budget.amount)
 
@@ -131,27 +124,24 @@ class Curator:
     ) -> tuple[Measurement, ...]:
         """Pay a share for each query, then answer them with the least noise that it buys.
 
-        Raises:
-            BudgetError: the shares are more than is left. Nothing was looked at.
+        Where the shares are more than is left, it is a `BudgetError`, and nothing was looked at.
         """
+        # A sequence of another class could give other queries after the check.
+        queries, shares = tuple(queries), tuple(shares)
         if len(shares) != len(queries):
             raise OptionError("shares", f"{len(shares)} were given for {len(queries)} queries")
         self._check_queries(queries)
         for share in shares:
             self._check_share(share)
-        sizes = [
-            sensitivity(query, share.relation, share.max_rows) for query, share in zip(queries, shares, strict=True)
-        ]
+        sizes = [sensitivity(query, self.relation, self.budget.max_rows) for query in queries]
         asked = zip(queries, sizes, shares, strict=True)
         priced = [self._priced_noise(_described(query), size, share, noise) for query, size, share in asked]
         self._journal.make_room(queries)
         self._charge([event for _, event in priced])
         noises = [bought for bought, _ in priced]
         noisy = self._noisy(self._truths.of(queries), noises)
-        measurements = tuple(
-            Measurement(query, values, bought.stddev, bought)
-            for query, values, bought in zip(queries, noisy, noises, strict=True)
-        )
+        answered = zip(queries, noisy, noises, strict=True)
+        measurements = tuple(Measurement(query, values, bought.stddev, bought) for query, values, bought in answered)
         self._journal.write(Answered(measurements))
         return measurements
 
@@ -180,6 +170,7 @@ class Curator:
         Raises:
             BudgetError: the share is more than is left. Nothing was looked at.
         """
+        queries = tuple(queries)
         self._check_queries(queries)
         self._check_share(share)
         if type(score) not in SCORES:
@@ -204,8 +195,7 @@ class Curator:
     def number(self, functional: Functional, share: Budget) -> NoisyNumber:
         """Pay, then release one number about the whole table, with noise.
 
-        Raises:
-            BudgetError: the share is more than is left. Nothing was looked at.
+        Where the share is more than is left, it is a `BudgetError`, and nothing was looked at.
         """
         if type(functional) not in FUNCTIONALS:
             closed = ", ".join(kind.__name__ for kind in FUNCTIONALS)
@@ -240,9 +230,7 @@ class Curator:
 
     def _check_query(self, query: Query) -> None:
         if type(query) is not Query:
-            raise OptionError(
-                "queries", f"a query is a Query and nothing derived from it; got a {type(query).__name__}"
-            )
+            raise OptionError("queries", f"each is a Query and nothing derived from it; got {type(query).__name__}")
         if self.domain.project(self.domain.checked(query.clique)) != query.domain:
             raise DomainError(f"a query over {query.clique} has sizes {query.domain.shape} unlike the data's")
         if any(type(part) not in PARTS for part in query.parts):
@@ -255,26 +243,22 @@ class Curator:
             raise OptionError("queries", "noise is added to integers; use query.on_lattice(bits) for real entries")
         largest = max(map(abs, entry_range(query)))
         if largest > self._largest_entry:
-            raise OptionError(
-                "queries",
-                f"with an entry of {float(largest):.3g}, answers about the {self.row_limit:,} rows that the source "
-                "declares do not fit 62 bits; use a lattice of fewer bits, or declare fewer rows",
-            )
+            about = f"with an entry of {float(largest):.3g}, answers about the {self.row_limit:,} rows that the source"
+            hint = "use a lattice of fewer bits, or declare fewer rows"
+            raise OptionError("queries", f"{about} declares do not fit 62 bits; {hint}")
 
     def _check_share(self, share: Budget) -> None:
         mine = self.budget
         if share.amount <= 0:
             raise OptionError("share", f"something above 0 must be paid; got {share}")
         if (share.currency, share.relation, share.max_rows) != (mine.currency, mine.relation, mine.max_rows):
-            raise OptionError(
-                "share", f"{share} is no part of this run's budget, {mine}; use budget.split or budget.part"
-            )
+            said = f"{share} is no part of this run's budget, {mine}; use budget.split or budget.part"
+            raise OptionError("share", said)
 
     def _check_kind(self, kind: str) -> None:
         if kind not in self._randomness.kinds:
-            raise OptionError(
-                "randomness", f"{self._randomness.name} cannot draw {kind}; take priory's samplers, or pay in rho"
-            )
+            said = f"{self._randomness.name} cannot draw {kind}; take priory's samplers, or pay in rho"
+            raise OptionError("randomness", said)
 
     def _priced_noise(self, what: str, size: Sensitivity, share: Budget, kind: NoiseKind | None) -> tuple[Noise, Event]:
         """The least noise that `share` buys, and what is paid for it."""
@@ -311,10 +295,8 @@ class Curator:
 
 
 def _paid(cost: Fraction | None, share: Budget) -> Fraction:
-    """What is charged for something bought with `share`: the share, for it costs no more.
-
-    It is less by a rounding at most; shares add up to the whole, and costs would not. What tells nothing is free.
-    """
+    """What is charged for something bought with `share`: the share, for it costs no more."""
+    # It is less by a rounding at most; shares add up to the whole, and costs would not. What tells nothing is free.
     if cost is None or cost > share.amount:
         raise AssertionError("it costs more than the share that bought it")
     return share.amount if cost else Fraction(0)

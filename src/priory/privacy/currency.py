@@ -32,11 +32,9 @@ def budget_for(
     relation: str | Relation,
     max_rows: int,
 ) -> Budget:
-    """The budget that the options of a fit mean for a mechanism that spends `choice_share` of it on private choices.
-
-    In a book of ρ (ε, δ) buys the same ρ whatever the run pays in, so that books filled before keep their meaning; a
-    run that makes no private choices then pays in μ² = 2ρ, and its statement says the smaller ε that this is exactly.
-    """
+    """The budget that the options of a fit mean for a mechanism that spends `choice_share` of it on private choices."""
+    # In a book of ρ (ε, δ) buys the same ρ whatever the run pays in, so that books filled before keep their meaning; a
+    # run that makes no private choices then pays in μ² = 2ρ, and its statement says the smaller ε that this is exactly.
     whole = Budget.of(epsilon=epsilon, delta=delta, rho=rho, relation=relation, max_rows=max_rows)
     warn_before(whole)
     if whole.epsilon is None or whole.delta is None:

@@ -183,10 +183,8 @@ def _places_of_geometric(scale: Fraction, stretch: int, size: int, bits: Bits) -
 
 
 def _places_of_normal(scale: Fraction, stretches: Integers, stretch: int, bits: Bits) -> Integers:
-    """Where in its stretch the magnitude of a normal number is, rounded to a whole number.
-
-    The number is c + u in units of the stretch, and u has density ∝ exp(−((c + u)² − c²)/(2·scale²)) in [0, 1).
-    """
+    """Where in its stretch the magnitude of a normal number is, rounded to a whole number."""
+    # The number is c + u in units of the stretch, and u has density ∝ exp(−((c + u)² − c²)/(2·scale²)) in [0, 1).
     places = np.empty(stretches.size, dtype=np.int64)
     missing = np.arange(stretches.size)
     while missing.size:

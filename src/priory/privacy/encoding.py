@@ -52,14 +52,9 @@ def encode_measurements(measurements: Sequence[Measurement]) -> tuple[list[Json]
             arrays[str(stddev)] = array_bytes(measurement.stddev)
         else:
             stddev = measurement.stddev
-        described.append(
-            {
-                **encode_query(measurement.query, str(number), arrays),
-                "values": values,
-                "stddev": stddev,
-                "noise": None if measurement.noise is None else _encode_noise(measurement.noise),
-            }
-        )
+        noise = None if measurement.noise is None else _encode_noise(measurement.noise)
+        query = encode_query(measurement.query, str(number), arrays)
+        described.append({**query, "values": values, "stddev": stddev, "noise": noise})
     return described, arrays
 
 
@@ -85,12 +80,9 @@ def decode_query(described: Json, arrays: Mapping[str, bytes], domain: Domain) -
 def _decode_measurement(described: Json, arrays: Mapping[str, bytes], domain: Domain) -> Measurement:
     query = decode_query(described, arrays, domain)
     noise, stddev = described["noise"], described["stddev"]
-    return Measurement.of(
-        query,
-        array_of(arrays[described["values"]]),
-        array_of(arrays[stddev]) if isinstance(stddev, str) else float(stddev),
-        None if noise is None else _decode_noise(noise),
-    )
+    values = array_of(arrays[described["values"]])
+    stddev = array_of(arrays[stddev]) if isinstance(stddev, str) else float(stddev)
+    return Measurement.of(query, values, stddev, None if noise is None else _decode_noise(noise))
 
 
 def _encode_noise(noise: Noise) -> Json:
@@ -163,11 +155,7 @@ def array_bytes(array: NDArray[Any]) -> bytes:
 
 
 def array_of(data: bytes) -> NDArray[Any]:
-    """The array in `data`; numbers only.
-
-    Raises:
-        ValueError: it holds anything else.
-    """
+    """The array in `data`; a `ValueError` if it holds anything but numbers."""
     # NumPy's own reader takes the header for Python, and allocates whatever it claims.
     header = _HEADER.match(data)
     if header is None or header.end() != 10 + int.from_bytes(data[8:10], "little"):

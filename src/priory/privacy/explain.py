@@ -44,22 +44,20 @@ class Explanation:
 
 
 def explain(budget: Budget, *, is_declared: bool = False) -> Explanation:
-    """What `budget` means for one person.
-
-    Args:
-        budget: the promise.
-        is_declared: whether somebody else declared it, so that of a promise of (ε, δ) nothing more is known.
+    """What `budget` means for one person; of an (ε, δ) that `is_declared` by somebody else, nothing more is known.
 
     >>> print(explain(Budget.pure(1)).lines[2])
     - from 50 % to at most 73.2 %
     """
-    epsilon, delta = _guarantee(budget)
+    epsilon, delta = guarantee(budget)
     loss, tail = _loss(budget, 1, is_declared=is_declared)
     beliefs = tuple(Belief(prior, grown(prior, _float_up(loss))) for prior in reversed(PRIORS))
+    certain = "the record of a person in the table says a certain thing"
+    secret = "a person is in the table" if budget.relation is Relation.ADD_REMOVE else certain
     rows = "" if budget.max_rows == 1 else f", at most {budget.max_rows} rows a person"
     lines = [
         f"{promised(budget, is_declared=is_declared)}, {budget.relation} neighbours{rows}",
-        f"Even for somebody who knows all other records, the release can raise the belief that {_secret(budget)}:",
+        f"Even for somebody who knows all other records, the release can raise the belief that {secret}:",
         *(f"- from {100 * belief.before:.3g} % to at most {percent_up(belief.after)}" for belief in beliefs),
         _probability(tail),
         *_contents(budget, is_declared=is_declared),
@@ -114,19 +112,19 @@ def chance(probability: Fraction) -> str:
     return f"{number} (1 in {int(one_in):,})" if 1 < one_in < Decimal("1e15") else number
 
 
-def _guarantee(budget: Budget) -> tuple[Fraction, Fraction]:
-    """ε and δ of the promise; for a ρ or a μ² alone, the ε at the smallest of the usual δ."""
+def guarantee(budget: Budget, delta: Fraction = OTHER_DELTAS[-1]) -> tuple[Fraction, Fraction]:
+    """ε and δ of the promise; for a ρ or a μ² alone, the ε at this δ and what is additive."""
     if budget.is_pure:
         return budget.amount, Fraction(0)
     if budget.epsilon is not None and budget.delta is not None:
         return budget.epsilon, budget.delta
-    delta = OTHER_DELTAS[-1] + budget.additive
-    return budget.epsilon_at(delta), delta
+    whole = delta + budget.additive
+    return budget.epsilon_at(whole), whole
 
 
 def _loss(budget: Budget, steps: int, *, is_declared: bool) -> tuple[Fraction, Fraction]:
     """The loss that is explained, between tables so many neighbours apart, and a bound on the chance of more."""
-    epsilon, delta = _guarantee(budget)
+    epsilon, delta = guarantee(budget)
     if not (is_declared and budget.delta is not None):
         return steps * epsilon, belief_tail(budget, steps * epsilon, steps=steps)
     # δ + e^ε·δ for the second of two steps.
@@ -134,12 +132,6 @@ def _loss(budget: Budget, steps: int, *, is_declared: bool) -> tuple[Fraction, F
     gap = min(epsilon, LARGEST_GAP)
     # The last δ is for those who do not know what else the record may say; see `belief_tail`.
     return steps * epsilon + gap, min(Fraction(1), approximate_tail(whole, gap) + whole)
-
-
-def _secret(budget: Budget) -> str:
-    if budget.relation is Relation.ADD_REMOVE:
-        return "a person is in the table"
-    return "the record of a person in the table says a certain thing"
 
 
 def _probability(tail: Fraction) -> str:
@@ -157,19 +149,15 @@ def _contents(budget: Budget, *, is_declared: bool) -> list[str]:
     loss, tail = _loss(budget, 2, is_declared=is_declared)
     after = percent_up(grown(0.5, _float_up(loss)))
     further = "" if tail == 0 else f"; further with a probability of at most {chance(tail)}"
-    return [
-        "For somebody who also knows that the person is in it, belief in what their record says: "
-        f"from 50 % to at most {after}{further}."
-    ]
+    whom = "For somebody who also knows that the person is in it, belief in what their record says"
+    return [f"{whom}: from 50 % to at most {after}{further}."]
 
 
 def _meaning_of_delta(epsilon: Fraction, delta: Fraction) -> list[str]:
     if delta == 0:
         return []
-    return [
-        f"δ = {rounded_up(delta)} is not that probability. It says that one person can raise the probability of any "
-        f"set of outcomes from p to at most e^ε·p + δ, with ε = {rounded_up(epsilon)}."
-    ]
+    said = f"δ = {rounded_up(delta)} is not that probability. It says that one person can raise the probability of any"
+    return [f"{said} set of outcomes from p to at most e^ε·p + δ, with ε = {rounded_up(epsilon)}."]
 
 
 def _other_deltas(budget: Budget, *, is_declared: bool) -> list[str]:
@@ -186,7 +174,7 @@ def _doubled(budget: Budget, *, is_declared: bool) -> str:
     elif is_declared and budget.epsilon is not None and budget.delta is not None:
         cost = f"ε = {rounded_up(2 * budget.epsilon)} at δ = {rounded_up(2 * budget.delta)}"
     else:
-        _, delta = _guarantee(budget)
+        _, delta = guarantee(budget)
         # An additive δ′ doubles, too, and so must δ.
         whole = 2 * delta if budget.additive else delta
         epsilon = epsilon_of(budget.currency, 2 * budget.amount, whole - 2 * budget.additive)

@@ -60,18 +60,10 @@ class Journal(Protocol):
     """Where the curator writes what it hands out, before it hands it out."""
 
     def make_room(self, queries: Sequence[Query], draws: int = 0) -> None:
-        """Make sure that answers to `queries`, or `draws` picks, can be written; called before they are paid.
-
-        Raises:
-            ReleaseError: there is no room. Nothing more was paid.
-        """
+        """Make sure, before they are paid, that answers to `queries`, or `draws` picks, can be written."""
 
     def write(self, entry: Entry) -> None:
-        """Keep `entry`; it is safe when this returns.
-
-        Raises:
-            ReleaseError: it cannot be written.
-        """
+        """Keep `entry`; it is safe when this returns."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,6 +26,7 @@ from typing import Any, Self
 
 from priory.data.schema import Schema
 from priory.data.table import html_facts, html_table
+from priory.data.writing import sync_folder
 from priory.errors import BudgetError, LedgerError, OptionError, PrioryError
 from priory.privacy import book_file
 from priory.privacy.book import NOTHING, Entry, EntryState, Event, Terms, check_terms, now
@@ -60,11 +61,7 @@ class Ledger:
 
     @classmethod
     def create(cls, path: str | Path, terms: Terms) -> Self:
-        """Make the file; it appears whole or not at all.
-
-        Raises:
-            LedgerError: there is something at `path` already, or the folder cannot be written to.
-        """
+        """Make the file, whole or not at all; a `LedgerError` if something is at `path`, or it cannot be written."""
         path = Path(path).absolute()
         check_terms(terms)
         draft = path.with_name(f".{secrets.token_hex(8)}")
@@ -74,7 +71,7 @@ class Ledger:
             with closing(book_file.connect(draft)) as connection:
                 book_file.write_new(connection, terms)
             os.link(draft, path)
-            _sync_folder(path.parent)
+            sync_folder(path.parent)
         except FileExistsError:
             raise LedgerError(f"{path} exists already; a ledger is never replaced") from None
         except (OSError, sqlite3.Error) as error:
@@ -85,11 +82,7 @@ class Ledger:
 
     @classmethod
     def open(cls, path: str | Path) -> Self:
-        """The book at `path`.
-
-        Raises:
-            LedgerError: it is missing, damaged, or no ledger.
-        """
+        """The book at `path`; a `LedgerError` if it is missing, damaged, or no ledger."""
         path = Path(path).absolute()
         if not path.is_file():
             raise LedgerError(f"{path} does not exist; make it with: priory ledger init")
@@ -124,11 +117,7 @@ class Ledger:
         return self._secret
 
     def check(self, *, schema: str, dataset: str | None = None, person: str | None = None) -> None:
-        """Refuse to be used for another data set, schema or person column.
-
-        Raises:
-            LedgerError: one of them differs. A schema that is only laid out differently does not.
-        """
+        """Refuse to be used for another data set, schema or person column; a schema may be laid out differently."""
         terms = self.terms
         if dataset is not None and dataset != terms.dataset:
             raise LedgerError(f"this ledger is of another data set: {terms.dataset!r}, not {dataset!r}")
@@ -140,11 +129,7 @@ class Ledger:
             raise LedgerError(f"this ledger protects {terms.unit}, so unit must be {terms.person!r}")
 
     def bind(self, schema: str) -> None:
-        """Fix the schema of a book that was made without one; once and for good.
-
-        Raises:
-            LedgerError: it has one already.
-        """
+        """Fix the schema of a book that was made without one; once and for good, a second time is a `LedgerError`."""
         if not schema.strip():
             raise OptionError("schema", "an empty schema binds nothing")
         with self._transaction(writes=True) as connection:
@@ -176,18 +161,12 @@ class Ledger:
         """
         total = self.terms.total
         if (budget.relation, budget.max_rows) != (total.relation, total.max_rows):
-            raise LedgerError(
-                f"this ledger protects {total.relation} neighbours with at most {total.max_rows} rows each; "
-                f"the run was to protect {budget.relation} with {budget.max_rows}"
-            )
+            mine = f"this ledger protects {total.relation} neighbours with at most {total.max_rows} rows each"
+            raise LedgerError(f"{mine}; the run was to protect {budget.relation} with {budget.max_rows}")
         return self._converted(budget.currency, budget.amount)
 
     def reserve(self, budget: Budget, mechanism: str) -> "Reservation":
-        """Set `budget` aside, durably, before anything is looked at.
-
-        Raises:
-            BudgetError: it is more than is left. Nothing was set aside.
-        """
+        """Set `budget` aside, durably, before anything is looked at; a `BudgetError` if it is more than is left."""
         asked = self.price(budget)
         if budget.amount < 0 or budget.additive < 0:
             # Less than nothing would add to what is left.
@@ -230,30 +209,22 @@ class Ledger:
         if found is not None:
             return found
         if total.is_pure:
-            raise BudgetError(
-                f"this ledger counts pure ε, and {currency.letter} (Gaussian noise, or a delta) cannot be turned into "
-                "it. Give epsilon alone"
-            )
-        raise BudgetError(
-            "this ledger counts μ² (Gaussian DP), and ρ cannot be turned into it: not all that has a ρ is Gaussian DP. "
-            "Give epsilon and delta, or epsilon alone, instead of rho"
-        )
+            paid = f"{currency.letter} (Gaussian noise, or a delta)"
+            raise BudgetError(f"this ledger counts pure ε, and {paid} cannot be turned into it. Give epsilon alone")
+        why = "ρ cannot be turned into it: not all that has a ρ is Gaussian DP"
+        hint = "Give epsilon and delta, or epsilon alone, instead of rho"
+        raise BudgetError(f"this ledger counts μ² (Gaussian DP), and {why}. {hint}")
 
     def _left(self, connection: sqlite3.Connection) -> tuple[Fraction, Fraction]:
         """What remains of the amount and of the additive δ′."""
         lines = book_file.read_lines(connection, self._secret)
         total = self.terms.total
-        return (
-            total.amount - sum((line.charged for line in lines), NOTHING),
-            total.additive - sum((line.charged_additive for line in lines), NOTHING),
-        )
+        additive = sum((line.charged_additive for line in lines), NOTHING)
+        return total.amount - sum((line.charged for line in lines), NOTHING), total.additive - additive
 
     @contextmanager
     def _transaction(self, *, writes: bool = False) -> Iterator[sqlite3.Connection]:
-        """All or nothing, on the disk when it ends, one process and one thread at a time.
-
-        One that writes turns what version 0.1 wrote into the present format first.
-        """
+        """All or nothing, on the disk when it ends, one process and one thread at a time."""
         if self._memory is not None and self._process != os.getpid():
             raise LedgerError("a book in memory is not shared with other processes: each could spend it. Use a file")
         with self._lock:
@@ -264,6 +235,7 @@ class Ledger:
             try:
                 connection.execute("BEGIN IMMEDIATE")
                 if writes:
+                    # What version 0.1 wrote becomes the present format first.
                     book_file.upgrade(connection, self._secret)
                 yield connection
                 connection.execute("COMMIT")
@@ -304,18 +276,14 @@ class Reservation:
     def charge(self, events: Sequence[Event]) -> None:
         """Pay for `events`, all or none of them; private rows may be counted for them afterwards.
 
-        They are in the book, durably, when this returns.
-
-        Raises:
-            BudgetError: they cost more than is left. Nothing was paid.
-            LedgerError: the reservation is not in use, or the book cannot be written. Nothing was paid.
+        They are in the book, durably, when this returns. Where it raises (a `BudgetError` if they cost more than is
+        left, a `LedgerError` if the book cannot be written or the reservation is not in use) nothing was paid.
         """
         if any(event.cost < 0 or event.additive < 0 for event in events):
             raise LedgerError("a cost is never below 0")
         if any(event.currency not in (None, self.budget.currency) for event in events):
-            raise LedgerError(
-                f"this run pays in {self.budget.currency.letter}; a cost in another currency is no part of it"
-            )
+            letter = self.budget.currency.letter
+            raise LedgerError(f"this run pays in {letter}; a cost in another currency is no part of it")
         asked = sum((event.cost for event in events), NOTHING)
         additive = sum((event.additive for event in events), NOTHING)
         # With the lock, no other thread can settle it between the check and the payment.
@@ -410,12 +378,9 @@ def _told(event: Event) -> dict[str, Any]:
 
 def _check_left(who: str, letter: str, asked: Fraction, left: Fraction, whole: str) -> None:
     if asked > left:
-        raise BudgetError(
-            f"{who} asks for {letter} = {rounded_up(asked)} and {letter} = {rounded_down(left)} is left of {whole}. "
-            "Nothing was looked at for it",
-            asked=asked,
-            left=left,
-        )
+        both = f"{letter} = {rounded_up(asked)} and {letter} = {rounded_down(left)}"
+        said = f"{who} asks for {both} is left of {whole}. Nothing was looked at for it"
+        raise BudgetError(said, asked=asked, left=left)
 
 
 def _is_same_schema(one: str, other: str) -> bool:
@@ -429,15 +394,3 @@ def _is_same_schema(one: str, other: str) -> bool:
 
 def _reason(error: Exception) -> str:
     return error.strerror or str(error) if isinstance(error, OSError) else str(error)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the new name durable, where the system can open folders (Windows cannot, and needs not)."""
-    try:
-        handle = os.open(folder, os.O_RDONLY)
-    except PermissionError:
-        return
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -147,10 +147,7 @@ class _Problem:
         return [2 * int(cell) + int(errors[cell] > 0) for cell in worst]
 
     def solved(self, active: Sequence[int], least: float) -> tuple[Array, Array] | None:
-        """The best weights for the active constraints, with no less error than need be, and a multiplier for each.
-
-        None where the solver fails.
-        """
+        """The best weights for the active constraints and a multiplier for each; None where the solver fails."""
         from scipy.optimize import linprog
 
         rows = len(self.cells[0])

@@ -22,10 +22,8 @@ def price_of_pure(epsilon: Fraction, currency: Currency) -> Fraction:
 
 
 def price_of_bounded_range(epsilon: Fraction, currency: Currency) -> Fraction:
-    """What a step costs that is ε-DP with losses in some interval of length ε, as the exponential mechanism is.
-
-    But for pure ε it is the price of ε/2: in zCDP ε²/8 [Cesar & Rogers 2021], in μ² see `priory.privacy.gaussian`.
-    """
+    """What a step costs that is ε-DP with losses in some interval of length ε, as the exponential mechanism is."""
+    # But for pure ε it is the price of ε/2: in zCDP ε²/8 [Cesar & Rogers 2021], in μ² see `priory.privacy.gaussian`.
     return epsilon if currency is Currency.PURE else price_of_pure(epsilon / 2, currency)
 
 

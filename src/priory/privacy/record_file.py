@@ -39,11 +39,7 @@ class RecordFile:
 
     @classmethod
     def create(cls, path: Path) -> "RecordFile":
-        """Make the file, with its first line and room for a small record, durably.
-
-        Raises:
-            OSError: it exists, or cannot be made. No trace is left.
-        """
+        """Make the file, with its first line and room for a small record, durably; an `OSError` leaves no trace."""
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o644)
         file = cls(path, handle)
         try:
@@ -56,11 +52,7 @@ class RecordFile:
         return file
 
     def make_room(self, size: int) -> None:
-        """Keep `size` bytes for the payload of the next record, and a reserve after it as long as there is space.
-
-        Raises:
-            OSError: the disk is full, or the file may not grow so far.
-        """
+        """Keep `size` bytes for the payload of the next record, and a reserve after it as long as there is space."""
         needed = self._end + OVERHEAD + size
         if needed + RESERVE <= self._room:
             return
@@ -72,11 +64,7 @@ class RecordFile:
                 raise
 
     def append(self, payload: bytes) -> None:
-        """Write a record; it is on the disk when this returns.
-
-        Raises:
-            OSError: it cannot be written.
-        """
+        """Write a record; it is on the disk when this returns."""
         digest = hashlib.sha256(self._digest + payload).digest()
         self._write(len(payload).to_bytes(_LENGTH, "big") + digest + payload)
         self._digest = digest
@@ -120,11 +108,7 @@ def is_record_file(path: str | Path) -> bool:
 
 
 def read_records(path: str | Path) -> list[bytes]:
-    """The payloads of all whole records, in order.
-
-    Raises:
-        ReleaseError: the file cannot be read, is another kind of file, or is newer than this version reads.
-    """
+    """The payloads of all whole records, in order; a `ReleaseError` if this is another kind of file, or a newer one."""
     try:
         with Path(path).open("rb") as file:
             _check_line(file.readline(_LONGEST_LINE), path)
@@ -158,11 +142,7 @@ def _check_line(line: bytes, path: str | Path) -> None:
 
 
 def check_place(path: Path, size_in_bytes: int) -> None:
-    """Refuse a place where a file of about this size cannot be written; only trying tells, so it tries.
-
-    Raises:
-        OptionError: there is something at `path` already, the folder cannot be written to, or the disk is too full.
-    """
+    """Refuse a place that is taken or where a file of about this size cannot be written; only trying tells."""
     try:
         is_there = _is_there(path)
         if not is_there:
@@ -175,10 +155,8 @@ def check_place(path: Path, size_in_bytes: int) -> None:
     if is_there:
         raise OptionError("output", f"{path} exists; remove it or choose another name")
     if free < size_in_bytes:
-        raise OptionError(
-            "output",
-            f"{path} needs about {size_in_bytes:,} bytes and {free:,} are free there; make room, or go elsewhere",
-        )
+        said = f"{path} needs about {size_in_bytes:,} bytes and {free:,} are free there; make room, or go elsewhere"
+        raise OptionError("output", said)
 
 
 def _is_there(path: Path) -> bool:

@@ -64,21 +64,15 @@ class Recorder:
 
     @classmethod
     def beside(cls, output: str | Path | None, job: Job) -> "Recorder":
-        """Make the partial file of `output`, where there is one, once it is sure that both can be written there.
-
-        Raises:
-            OptionError: one of them exists, or cannot be written. No trace is left.
-        """
+        """Make the partial file of `output`, if any, where both can be written; an `OptionError` leaves no trace."""
         if output is None:
             return cls(job)
         output = Path(output)
         path = partial_path(output)
         if is_record_file(path):
-            raise OptionError(
-                "output",
-                f"{path} is the partial file of another run; once that has ended, make its release with "
-                f"priory estimate, or remove the file",
-            )
+            what = f"{path} is the partial file of another run"
+            hint = "once that has ended, make its release with priory estimate, or remove the file"
+            raise OptionError("output", f"{what}; {hint}")
         header = len(_encode_job(job, None, None))
         cells = sum(job.schema.domain.shape)
         # Public rows are in the release again; each attribute is measured at least once, and modelled.
@@ -160,11 +154,7 @@ def partial_path(output: str | Path) -> Path:
 
 
 def read_recorded(path: str | Path) -> Recorded:
-    """What is in the partial file of a run; a record that was cut off at its end is left out.
-
-    Raises:
-        ReleaseError: it cannot be read, or is no partial file.
-    """
+    """What is in the partial file of a run; a record that was cut off at its end is left out."""
     header, *records = read_records(path) or [b""]
     if not header:
         raise ReleaseError(f"{path} holds nothing yet: its run ended before the first look, and spent nothing")
@@ -210,22 +200,16 @@ def _encode_job(job: Job, statement: Statement | None, entry: int | None) -> byt
     if job.public is not None:
         rows, counts = np.unique(job.public, axis=0, return_counts=True)
         arrays |= {"public.npy": array_bytes(encoding.plain(rows)), "counts.npy": array_bytes(encoding.plain(counts))}
-    described = {
-        "schema": job.schema.dump(),
-        "mechanism": job.mechanism,
-        "is_registered": job.is_registered,
-        "by": job.by,
-        "workload": workload,
-        "statement": None if statement is None else encoding.encode_statement(statement),
-        "entry": entry,
-    }
-    return _packed(described, arrays)
+    asked = {"schema": job.schema.dump(), "mechanism": job.mechanism, "is_registered": job.is_registered, "by": job.by}
+    promised = None if statement is None else encoding.encode_statement(statement)
+    return _packed({**asked, "workload": workload, "statement": promised, "entry": entry}, arrays)
 
 
 def _decode_job(payload: bytes) -> tuple[Job, Statement]:
     described, arrays = _unpacked(payload)
     schema = Schema.parse(described["schema"])
     workload, by = described["workload"], described["by"]
+    queries = [encoding.decode_query(each, arrays, schema.domain) for each in (workload or {"queries": ()})["queries"]]
     public = None
     if "public.npy" in arrays:
         public = np.repeat(array_of(arrays["public.npy"]), array_of(arrays["counts.npy"]), axis=0)
@@ -234,15 +218,10 @@ def _decode_job(payload: bytes) -> tuple[Job, Statement]:
         mechanism=str(described["mechanism"]),
         is_registered=described["is_registered"] is True,
         by=None if by is None else tuple(tuple(map(str, level)) for level in by),
-        workload=None if workload is None else _decode_workload(workload, arrays, schema.domain),
+        workload=None if workload is None else Workload.of(queries, workload["weights"]),
         public=public,
     )
     return job, encoding.decode_statement(described["statement"])
-
-
-def _decode_workload(described: Json, arrays: Mapping[str, bytes], domain: Domain) -> Workload:
-    queries = [encoding.decode_query(each, arrays, domain) for each in described["queries"]]
-    return Workload.of(queries, described["weights"])
 
 
 def _encode_entry(entry: Entry) -> bytes:
@@ -258,7 +237,10 @@ def _encode_entry(entry: Entry) -> bytes:
             described, arrays = encoding.encode_measurements(entry.measurements)
             return _packed({"entry": "answers", "measurements": described}, arrays)
         case Numbered():
-            described, arrays = encoding.encode_measurements([_as_measurement(entry.number)])
+            # In the form that files hold: the answer to the query of no attributes.
+            number = entry.number
+            measured = Measurement(Query(Domain((), ()), ()), np.array(number.value), number.stddev, number.noise)
+            described, arrays = encoding.encode_measurements([measured])
             return _packed({"entry": "number", "measurements": described}, arrays)
 
 
@@ -281,8 +263,3 @@ def _decode_entry(payload: bytes, domain: Domain) -> Entry:
             return Numbered(NoisyNumber(float(number.values), float(number.stddev), number.noise))
         case _:
             raise ValueError("an unknown entry")
-
-
-def _as_measurement(number: NoisyNumber) -> Measurement:
-    """A number in the form that files hold: the answer to the query of no attributes."""
-    return Measurement(Query(Domain((), ()), ()), np.array(number.value), number.stddev, number.noise)

@@ -229,15 +229,11 @@ SCORES = (AbsoluteError, L1Error, Dependence, Payoff)
 
 def _check(queries: Queries, estimates: Estimates, row_limit: int, factor: int = 1) -> None:
     if not queries or len(estimates) != len(queries):
-        raise OptionError(
-            "estimates", f"{len(estimates)} were given for {len(queries)} queries; at least one is needed"
-        )
+        said = f"{len(estimates)} were given for {len(queries)} queries; at least one is needed"
+        raise OptionError("estimates", said)
     if _bits(queries, row_limit) < 0:
-        raise OptionError(
-            "queries",
-            f"their entries are too large to be scored about {row_limit:,} rows; use a lattice of fewer bits, or "
-            "declare fewer rows",
-        )
+        said = f"their entries are too large to be scored about {row_limit:,} rows"
+        raise OptionError("queries", f"{said}; use a lattice of fewer bits, or declare fewer rows")
     for query, estimate in zip(queries, estimates, strict=True):
         if estimate.shape != query.shape or estimate.dtype.kind not in "iuf":
             raise OptionError("estimates", f"shape {estimate.shape} does not fit a query that gives {query.shape}")

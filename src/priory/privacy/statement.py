@@ -104,10 +104,8 @@ class Statement:
         """δ is not the probability of a larger loss; this is a bound on it."""
         if self.budget.epsilon is None or self.is_declared:
             return ()
-        return (
-            "loss above ε: for any one person, with a probability of at most "
-            f"{chance(loss_tail(self.budget, self.budget.epsilon))}",
-        )
+        most = chance(loss_tail(self.budget, self.budget.epsilon))
+        return (f"loss above ε: for any one person, with a probability of at most {most}",)
 
     @property
     def _rows(self) -> str:

@@ -49,31 +49,29 @@ def loss_tail(budget: Budget, epsilon: Fraction, *, steps: int = 1) -> Fraction:
     if budget.currency is Currency.PURE:
         return Fraction(0) if epsilon >= steps * budget.amount and not budget.additive else Fraction(1)
     if budget.additive:
-        return _additive_tail(budget, epsilon, steps)
+        # δ′ is added to the curve of the amount, so that δ(ε′) never falls below it.
+        gaps = [epsilon * share for share in _SHARES]
+        return min(Fraction(1), *(approximate_tail(_delta(budget, epsilon - gap, steps), gap) for gap in gaps))
     if budget.currency is Currency.ZCDP:
         return zcdp_tail(steps**2 * budget.amount, epsilon)
     return gaussian_tail(steps**2 * budget.amount, epsilon)
 
 
 def belief_tail(budget: Budget, epsilon: Fraction, *, steps: int = 1) -> Fraction:
-    """A bound on the probability that odds grow by more than e^ε for somebody who knows all other records.
-
-    They may give any probabilities to what the person's record says. Let Q₁ be the distribution of the release that
-    they expect if what they believe is true, and Q₀ the one if not: mixtures over records. Let S be the outcomes that
-    are more than e^ε times as likely under Q₁ as under Q₀. A curve δ(·) that holds for all pairs holds for mixtures, so
-    that Q₁[S] ≤ t with the tail t of the loss, and Q₀[S] ≤ e^−ε·t. For the distribution P on the true table, therefore,
-    P[S] ≤ e^ε·Q₀[S] + δ(ε) ≤ t + δ(ε).
-    """
+    """A bound on the probability that odds grow by more than e^ε for somebody who knows all other records."""
+    # They may give any probabilities to what the person's record says. Let Q₁ be the distribution of the release that
+    # they expect if what they believe is true, and Q₀ the one if not: mixtures over records. Let S be the outcomes that
+    # are more than e^ε times as likely under Q₁ as under Q₀. A curve δ(·) that holds for all pairs holds for mixtures,
+    # so that Q₁[S] ≤ t with the tail t of the loss, and Q₀[S] ≤ e^−ε·t. For the distribution P on the true table,
+    # therefore, P[S] ≤ e^ε·Q₀[S] + δ(ε) ≤ t + δ(ε).
     return min(Fraction(1), loss_tail(budget, epsilon, steps=steps) + _delta(budget, epsilon, steps))
 
 
 def zcdp_tail(rho: Fraction, epsilon: Fraction) -> Fraction:
-    """A bound on P[L > ε] under ρ-zCDP: exp(−(ε−ρ)²/4ρ) where ε > ρ, otherwise 1.
-
-    For one order α the bound of Canonne, Kamath & Steinke [2020, Corollary 13] is δ(ε′) = c·e^(−(α−1)ε′). The
-    right-hand side of the module's inequality is then least at e^(ε′−ε) = 1 − 1/α, where it is e^((α−1)(αρ−ε)). This is
-    also Markov's inequality for e^((α−1)L). The best order is α = (ε+ρ)/2ρ.
-    """
+    """A bound on P[L > ε] under ρ-zCDP: exp(−(ε−ρ)²/4ρ) where ε > ρ, otherwise 1."""
+    # For one order α the bound of Canonne, Kamath & Steinke [2020, Corollary 13] is δ(ε′) = c·e^(−(α−1)ε′). The
+    # right-hand side of the module's inequality is then least at e^(ε′−ε) = 1 − 1/α, where it is e^((α−1)(αρ−ε)). This
+    # is also Markov's inequality for e^((α−1)L). The best order is α = (ε+ρ)/2ρ.
     if rho == 0:
         return Fraction(0)
     if epsilon <= rho:
@@ -105,12 +103,6 @@ def approximate_tail(delta: Fraction, beyond: Fraction) -> Fraction:
         if share <= 0:
             return Fraction(1)
         return min(Fraction(1), round_up(delta / round_down(Fraction(share))))
-
-
-def _additive_tail(budget: Budget, epsilon: Fraction, steps: int) -> Fraction:
-    """The bound where δ′ is added to the curve of the amount, so that δ(ε′) never falls below it."""
-    gaps = [epsilon * share for share in _SHARES]
-    return min(Fraction(1), *(approximate_tail(_delta(budget, epsilon - gap, steps), gap) for gap in gaps))
 
 
 def _delta(budget: Budget, epsilon: Fraction, steps: int) -> Fraction:

@@ -57,9 +57,7 @@ class Truths:
         tables = dict(zip(cliques, self._source.count(cliques), strict=True))
         counts = {clique: table.values.astype(np.int64, copy=False) for clique, table in tables.items()}
         answers = {key: key[-1](counts[key[-1].clique]) for key in missing}
-        fresh = {
-            key: bounded(key[-1], counts[key[-1].clique], answer, self._row_limit) for key, answer in answers.items()
-        }
+        fresh = {key: bounded(key[-1], counts[key[-1].clique], a, self._row_limit) for key, a in answers.items()}
         cells = self._cells + sum(values.size for values in fresh.values())
         if cells <= MOST_KEPT:
             self._kept.update(fresh)
@@ -73,14 +71,8 @@ def largest_entry(row_limit: int) -> int:
 
 
 def bounded(query: Query, counts: Integers, answers: Integers, row_limit: int) -> Integers:
-    """The answers on `counts`, cut off at `row_limit` times the query's largest entry where there are more rows.
-
-    Args:
-        query: what is asked.
-        counts: the marginal of its clique.
-        answers: the query's answers on them, which are right but for a multiple of 2^64: integers wrap around.
-        row_limit: how many rows there may be.
-    """
+    """The answers on `counts`, cut off at `row_limit` times the query's largest entry where there are more rows."""
+    # The answers that come in are right but for a multiple of 2^64: integers wrap around.
     # Where the sum of floats is below 2^62 that of integers is exact.
     if counts.sum(dtype=np.float64) < 2.0**ANSWER_BITS and int(counts.sum()) <= row_limit:
         return answers

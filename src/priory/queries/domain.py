@@ -100,11 +100,7 @@ def checked_cliques(domain: Domain, cliques: Sequence[Clique]) -> list[Domain]:
     domains = [domain.project(domain.checked(clique)) for clique in cliques]
     for clique in domains:
         if clique.size > MOST_CELLS:
-            raise SizeError(
-                f"the marginal of {list(clique)} has {clique.size:,} cells; at most {MOST_CELLS:,} can be counted: "
-                "leave out an attribute, or give it fewer levels or bins",
-                cells=clique.size,
-                limit=MOST_CELLS,
-                cliques=[clique.attributes],
-            )
+            said = f"the marginal of {list(clique)} has {clique.size:,} cells; at most {MOST_CELLS:,} can be counted"
+            hint = "leave out an attribute, or give it fewer levels or bins"
+            raise SizeError(f"{said}: {hint}", cells=clique.size, limit=MOST_CELLS, cliques=[clique.attributes])
     return domains

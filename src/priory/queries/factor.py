@@ -73,10 +73,6 @@ def cell_codes(columns: Sequence[NDArray[Any]], shape: Sequence[int]) -> NDArray
 
     >>> cell_codes([np.array([0, 1]), np.array([2, 0])], (2, 3)).tolist()
     [2, 3]
-
-    Args:
-        columns: the codes of each attribute; at least one.
-        shape: how many values each can take.
     """
     cells = columns[0].astype(np.int64)
     for codes, size in zip(columns[1:], shape[1:], strict=True):

@@ -112,19 +112,11 @@ class Query:
         return Query(self.domain, tuple(part.row(size, int(i)) for part, size, i in parts))
 
     def dense(self) -> Numbers:
-        """The matrix itself, for tests and small cases.
-
-        Raises:
-            SizeError: it would have more than 10⁸ entries.
-        """
+        """The matrix itself, for tests and small cases; a `SizeError` where it would have more than 10⁸ entries."""
         cells = self.rows * self.domain.size
         if cells > DENSE_LIMIT:
-            raise SizeError(
-                f"the dense matrix of this query has {cells:.3g} entries; the limit is {DENSE_LIMIT:.0e}",
-                cells=cells,
-                limit=DENSE_LIMIT,
-                cliques=[self.clique],
-            )
+            said = f"the dense matrix of this query has {cells:.3g} entries; the limit is {DENSE_LIMIT:.0e}"
+            raise SizeError(said, cells=cells, limit=DENSE_LIMIT, cliques=[self.clique])
         matrix = np.ones((1, 1), dtype=np.int64)
         for part, size in zip(self.parts, self.domain.shape, strict=True):
             matrix = np.kron(matrix, part.matrix(size))

@@ -63,9 +63,8 @@ def sensitivity(query: Query, relation: Relation, max_rows: int = 1) -> Sensitiv
     if isinstance(max_rows, bool) or not isinstance(max_rows, int) or max_rows < 1:
         raise OptionError("max_rows", f"a whole number of records per person, at least 1; got {max_rows!r}")
     columns = _columns(query)
-    alone = Sensitivity(
-        Fraction(math.prod(column.l1 for column in columns)), Fraction(math.prod(column.l2 for column in columns))
-    )
+    l1, l2 = math.prod(column.l1 for column in columns), math.prod(column.l2 for column in columns)
+    alone = Sensitivity(Fraction(l1), Fraction(l2))
     # A name is as good as the relation: the two are equal, so that the cache cannot tell them apart.
     if Relation(relation) is Relation.REPLACE_ONE:
         pair = _between_columns(query, columns, alone)
@@ -74,9 +73,8 @@ def sensitivity(query: Query, relation: Relation, max_rows: int = 1) -> Sensitiv
     else:
         pair = alone
     slack = Fraction(0) if query.is_integer else ROUND_UP
-    return Sensitivity(
-        (pair.l1 + slack * alone.l1) * max_rows, (pair.l2_squared + slack * alone.l2_squared) * max_rows**2
-    )
+    l1, l2_squared = pair.l1 + slack * alone.l1, pair.l2_squared + slack * alone.l2_squared
+    return Sensitivity(l1 * max_rows, l2_squared * max_rows**2)
 
 
 @lru_cache(maxsize=65_536)
@@ -136,14 +134,10 @@ class _Columns:
             return cls(l1, l1, has_negative=False, is_binary=True, lowest=lowest, highest=1)
         matrix = part.matrix(size)
         norms = _exact(np.square(_wide(matrix)).sum(axis=0))
-        return cls(
-            l1=_number(np.abs(_wide(matrix)).sum(axis=0).max()),
-            l2=_number(norms.max()),
-            has_negative=bool((matrix < 0).any()),
-            is_binary=bool(((matrix == 0) | (matrix == 1)).all()),
-            lowest=_number(matrix.min()),
-            highest=_number(matrix.max()),
-        )
+        largest = _number(np.abs(_wide(matrix)).sum(axis=0).max())
+        has_negative, is_binary = bool((matrix < 0).any()), bool(((matrix == 0) | (matrix == 1)).all())
+        ends = (_number(matrix.min()), _number(matrix.max()))
+        return cls(largest, _number(norms.max()), has_negative, is_binary, *ends)
 
 
 def _known_columns(part: Part, size: int) -> tuple[int, int, Numbers] | None:
@@ -197,10 +191,8 @@ def _worst_pair(query: Query, *, is_signed: bool) -> Fraction | None:
 
 @lru_cache(maxsize=4096)
 def _column_pairs(part: Part, size: int, *, is_signed: bool) -> Numbers | None:
-    """The triples (‖a‖², ‖b‖², ⟨a, b⟩) that can matter, as rows of exact numbers; None if there are too many.
-
-    `is_signed` is about the whole query: beside a negative inner product of another part, a large one here is worst.
-    """
+    """The triples (‖a‖², ‖b‖², ⟨a, b⟩) that can matter, as rows of exact numbers; None if there are too many."""
+    # `is_signed` is about the whole query: beside a negative inner product of another part, a large one here is worst.
     known = _known_columns(part, size)
     if known is not None:
         return known[2]

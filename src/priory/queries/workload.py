@@ -59,13 +59,9 @@ class Workload:
         if count < 1 or count > math.comb(len(domain), k):
             raise OptionError("count", f"there are {math.comb(len(domain), k)} subsets of {k} attributes; got {count}")
         subsets = _random_subsets(len(domain), k, count, np.random.default_rng(seed))
-        return cls.of(
-            Query.product(
-                domain,
-                {domain.attributes[i]: Prefix() if domain.attributes[i] in numeric else Identity() for i in subset},
-            )
-            for subset in subsets
-        )
+        parts = {name: Prefix() if name in numeric else Identity() for name in domain}
+        names = [[domain.attributes[i] for i in subset] for subset in subsets]
+        return cls.of(Query.product(domain, {name: parts[name] for name in each}) for each in names)
 
     @property
     def cliques(self) -> tuple[Clique, ...]:

@@ -30,13 +30,8 @@ Files = Mapping[str, bytes]
 
 
 def write_archive(path: str | Path, sections: Mapping[str, Files], required: frozenset[str]) -> None:
-    """Write `sections`; the file appears whole or not at all, and the same release gives the same bytes.
-
-    Args:
-        path: where to.
-        sections: for each section, its files by name.
-        required: the sections that a reader must understand to use the release at all.
-    """
+    """Write `sections`, files by name; the archive appears whole or not at all, the same bytes for the same release."""
+    # A reader must understand the `required` sections to use the release at all.
     data = _packed(sections, required)
     try:
         with written_whole(path) as draft:
@@ -46,15 +41,10 @@ def write_archive(path: str | Path, sections: Mapping[str, Files], required: fro
 
 
 def read_archive(path: str | Path, known: frozenset[str]) -> dict[str, dict[str, bytes]]:
-    """The sections of the archive at `path`, after every check.
-
-    Raises:
-        ReleaseError: it is missing, no release, newer than this version reads, damaged or changed.
-    """
+    """The sections of the archive at `path`, after every check."""
     if is_record_file(path):
-        raise ReleaseError(
-            f"{path} is what a run measured until it ended early; make its release with: priory estimate {path} -o FILE"
-        )
+        hint = f"make its release with: priory estimate {path} -o FILE"
+        raise ReleaseError(f"{path} is what a run measured until it ended early; {hint}")
     try:
         with zipfile.ZipFile(path) as archive:
             manifest = _checked_manifest(archive, known)
@@ -77,14 +67,9 @@ def json_bytes(value: object) -> bytes:
 
 def _packed(sections: Mapping[str, Files], required: frozenset[str]) -> bytes:
     files = {f"{section}/{name}": data for section, parts in sections.items() for name, data in parts.items()}
-    manifest = json_bytes(
-        {
-            "format": FORMAT,
-            "version": VERSION,
-            "sections": {name: {"required": name in required} for name in sections},
-            "files": {name: {"size": len(data), "sha256": _digest(data)} for name, data in sorted(files.items())},
-        }
-    )
+    listed = {name: {"size": len(data), "sha256": _digest(data)} for name, data in sorted(files.items())}
+    needed = {name: {"required": name in required} for name in sections}
+    manifest = json_bytes({"format": FORMAT, "version": VERSION, "sections": needed, "files": listed})
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in [(MANIFEST, manifest), *sorted(files.items())]:
@@ -109,9 +94,8 @@ def _checked_manifest(archive: zipfile.ZipFile, known: frozenset[str]) -> dict[s
     if not isinstance(manifest["version"], int) or manifest["version"] < 1:
         raise ValueError("no version")
     if manifest["version"] > VERSION:
-        raise ReleaseError(
-            f"the release has format version {manifest['version']}; this priory reads up to {VERSION}: upgrade priory"
-        )
+        said = f"the release has format version {manifest['version']}; this priory reads up to {VERSION}"
+        raise ReleaseError(f"{said}: upgrade priory")
     unknown = [name for name, section in manifest["sections"].items() if section["required"] and name not in known]
     if unknown:
         raise ReleaseError(f"the release needs sections {unknown} that this priory does not know: upgrade priory")

@@ -9,6 +9,7 @@ import numpy as np
 from priory.errors import OptionError, ReleaseError
 from priory.model.bases import Base
 from priory.privacy.budget import Budget, Currency
+from priory.privacy.explain import guarantee
 from priory.privacy.prices import converted
 from priory.privacy.statement import Statement
 from priory.release.estimated import estimated, starts_from_public_data, uniform
@@ -18,13 +19,8 @@ from priory.release.release import Release
 def combine(releases: Sequence[Release]) -> Release:
     """One release of all measurements of several; it is modelled anew, and promises what they promise together.
 
+    They are at least two, of the same data set, schema, neighbours and unit; a `ReleaseError` says in what they differ.
     Nothing is spent: whoever has seen all of them knows what this one says.
-
-    Args:
-        releases: at least two, of the same data set, schema, neighbours and unit.
-
-    Raises:
-        ReleaseError: they do not belong together; the message says in what they differ.
     """
     releases = list(releases)
     if len(releases) < 2 or not all(isinstance(release, Release) for release in releases):
@@ -35,9 +31,8 @@ def combine(releases: Sequence[Release]) -> Release:
         if any(_is_same(other, earlier) for earlier in releases[:i]):
             raise ReleaseError("the same release is given twice; its noise would be taken for independent")
     measurements = tuple(m for release in releases for m in release.measurements)
-    combined = Release(
-        first.domain, measurements, _statement([release.statement for release in releases]), first.schema
-    )
+    statement = _statement([release.statement for release in releases])
+    combined = Release(first.domain, measurements, statement, first.schema)
     return combined.with_model(estimated(measurements, _base(releases)))
 
 
@@ -83,7 +78,7 @@ def _statement(statements: Sequence[Statement]) -> Statement:
         ledger="file" if all(statement.ledger == "file" for statement in statements) else "memory",
         is_private=all(statement.is_private for statement in statements),
         version=first.version,
-        randomness=" and ".join(dict.fromkeys(_drawn_by(statement) for statement in statements)),
+        randomness=" and ".join(dict.fromkeys(f"{s.randomness} {s.randomness_version}".rstrip() for s in statements)),
         is_declared=any(statement.is_declared for statement in statements),
     )
 
@@ -94,24 +89,10 @@ def _together(statements: Sequence[Statement]) -> Budget:
     declared = [s.budget.delta for s in statements if s.is_declared and s.budget.delta is not None]
     if not declared:
         return _added(budgets)
-    pairs = [_epsilon_and_delta(budget, min(declared)) for budget in budgets]
+    pairs = [guarantee(budget, min(declared)) for budget in budgets]
     epsilon, delta = (sum(each, Fraction(0)) for each in zip(*pairs, strict=True))
     amount = _total([(budget, budget.amount) for budget in budgets], Currency.ZCDP)
     return Budget(Currency.ZCDP, amount, budgets[0].relation, budgets[0].max_rows, epsilon, delta)
-
-
-def _epsilon_and_delta(budget: Budget, delta: Fraction) -> tuple[Fraction, Fraction]:
-    """What a budget promises by itself; a ρ or a μ² at `delta`."""
-    if budget.is_pure:
-        return budget.amount, Fraction(0)
-    if budget.epsilon is not None and budget.delta is not None:
-        return budget.epsilon, budget.delta
-    whole = delta + budget.additive
-    return budget.epsilon_at(whole), whole
-
-
-def _drawn_by(statement: Statement) -> str:
-    return f"{statement.randomness} {statement.randomness_version}".rstrip()
 
 
 def _currency(budgets: Sequence[Budget]) -> Currency:

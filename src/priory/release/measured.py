@@ -58,13 +58,8 @@ def read_measurements(path: str | Path, schema: Schema) -> tuple[Measurement, ..
 
 
 def schema_of_measurements(paths: Sequence[str | Path], *, name: str) -> Schema:
-    """The schema that files of noisy counts imply: an attribute for each column, with the labels that occur, in order.
-
-    A value that no row names is not in it: where there are such, write a schema.
-
-    Raises:
-        DataError: a file cannot be read, or has no attributes.
-    """
+    """The schema that files of noisy counts imply: an attribute for each column, with those labels that occur."""
+    # A value that no row names is not in it: where there are such, write a schema.
     labels: dict[str, dict[str, None]] = {}
     for path in paths:
         header, rows = _read(path)
@@ -97,18 +92,8 @@ def declared_release(
         total: the number of rows, where it is public.
         stop: see `estimate`.
     """
-    statement = Statement(
-        mechanism=DECLARED,
-        budget=budget,
-        spent=budget.amount,
-        unit="a row",
-        dataset=schema.name,
-        ledger="memory",
-        is_private=True,
-        version=__version__,
-        randomness="whoever measured",
-        is_declared=True,
-    )
+    about = (DECLARED, budget, budget.amount, "a row", schema.name, "memory")
+    statement = Statement(*about, is_private=True, version=__version__, randomness="whoever measured", is_declared=True)
     base = uniform(schema.domain, schema)
     model = estimate(evidence(measurements), schema.domain, base=base, total=total, stop=stop)
     everyone = Query.marginal(schema.domain, ())
@@ -131,10 +116,9 @@ def _check_header(names: Sequence[str], schema: Schema, path: str | Path) -> Non
     missing = [name for name in (VALUE, STDDEV) if name not in names]
     unknown = [name for name in names if name not in schema.domain and name not in (VALUE, STDDEV)]
     if missing or unknown or len(set(names)) < len(names):
-        raise DataError(
-            f"{path} needs the columns {VALUE!r} and {STDDEV!r} and attributes of the schema, each once; "
-            f"it lacks {missing} and has {unknown}, which are none of {list(schema.domain)}"
-        )
+        needs = f"{path} needs the columns {VALUE!r} and {STDDEV!r} and attributes of the schema, each once"
+        has = f"it lacks {missing} and has {unknown}, which are none of {list(schema.domain)}"
+        raise DataError(f"{needs}; {has}")
 
 
 def _cell(row: Mapping[str, str | None], schema: Schema, where: str) -> _Cell:
@@ -174,11 +158,9 @@ def _alike(domain: Domain, cells: Sequence[_Cell]) -> list[Measurement]:
     """The cells of one clique with one standard deviation."""
     if _are_whole(domain, cells):
         return [_marginal(domain, cells)]
-    return [
-        Measurement.of(point, np.full(point.shape, cell.value), cell.stddev)
-        for cell in cells
-        for point in [Query.product(domain, dict(zip(cell.clique, map(Point, cell.codes), strict=True)))]
-    ]
+    points = [Query.product(domain, dict(zip(c.clique, map(Point, c.codes), strict=True))) for c in cells]
+    pairs = zip(points, cells, strict=True)
+    return [Measurement.of(point, np.full(point.shape, cell.value), cell.stddev) for point, cell in pairs]
 
 
 def _are_whole(domain: Domain, cells: Sequence[_Cell]) -> bool:

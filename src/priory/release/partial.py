@@ -12,25 +12,15 @@ from priory.release.release import Release
 
 @dataclass(frozen=True, eq=False)
 class Partial:
-    """A run that ended early: what it was asked, and what it was answered until then.
+    """A run that ended early: what it was asked, and what it was answered until then."""
 
-    Attributes:
-        job: what it was asked.
-        statement: what it promises, with what was paid until then.
-        transcript: what it was answered.
-    """
-
-    job: Job
-    statement: Statement
-    transcript: Transcript
+    job: Job  # what it was asked
+    statement: Statement  # what it promises, with what was paid until then
+    transcript: Transcript  # what it was answered
 
     @classmethod
     def load(cls, path: str | Path) -> "Partial":
-        """Read the partial file of a run; a record that was cut off at its end is left out.
-
-        Raises:
-            ReleaseError: it cannot be read, or is no partial file.
-        """
+        """Read the partial file of a run; a record that was cut off at its end is left out."""
         return cls(*read_recorded(path))
 
     @property

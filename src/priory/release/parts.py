@@ -20,17 +20,11 @@ from priory.release import archive
 
 @dataclass(frozen=True)
 class PublicCheck:
-    """What a look at the private table says of public rows.
+    """What a look at the private table says of public rows."""
 
-    Attributes:
-        error: the largest error over the workload that reweighing cannot repair, as a share of all rows.
-        stddev: of its noise.
-        kind: "exact", or "floor" for a bound from below that is usually close.
-    """
-
-    error: float
-    stddev: float
-    kind: Literal["exact", "floor"]
+    error: float  # the largest error over the workload that reweighing cannot repair, as a share of all rows
+    stddev: float  # of its noise
+    kind: Literal["exact", "floor"]  # "exact", or "floor" for a bound from below that is usually close
 
     def __str__(self) -> str:
         least = "at least " if self.kind == "floor" else ""
@@ -39,17 +33,12 @@ class PublicCheck:
 
 @dataclass(frozen=True)
 class Round:
-    """A round of DualQuery's game: queries were sampled, and a record was found that avoids them.
+    """A round of DualQuery's game: queries were sampled, and a record was found that avoids them."""
 
-    Attributes:
-        picks: the sampled queries, by their number in the workload; a complement counts the rows its query does not.
-        row: the record, one code for each attribute.
-        sharpness: the picks were drawn with chances ∝ exp(sharpness·payoff); 0 where all were alike.
-    """
-
+    # the sampled queries, by their number in the workload; a complement counts the rows its query does not
     picks: tuple[Pick, ...]
-    row: tuple[int, ...]
-    sharpness: float
+    row: tuple[int, ...]  # the record, one code for each attribute
+    sharpness: float  # the picks were drawn with chances ∝ exp(sharpness·payoff); 0 where all were alike
 
 
 @dataclass(frozen=True)
@@ -94,9 +83,7 @@ def _encode_steps(diagnostics: Diagnostics | None) -> dict[str, Any] | None:
         "oracle_calls": diagnostics.oracle_calls,
         "total_stddev": diagnostics.total_stddev,
         "notes": list(diagnostics.notes),
-        "schedule": [
-            [list(step.members), list(step.temperatures), step.is_implied, step.share] for step in diagnostics.schedule
-        ],
+        "schedule": [[list(s.members), list(s.temperatures), s.is_implied, s.share] for s in diagnostics.schedule],
         "freedom": _or_none(diagnostics.degrees_of_freedom),
         "path": [
             [point.level, point.step, point.calls, *map(_or_none, numbers), int(point.is_chosen)]
@@ -141,40 +128,29 @@ def _or_nan(number: float | None) -> float:
     return math.nan if number is None else float(number)
 
 
-def _encode_check(check: PublicCheck) -> archive.Files:
-    return {"public_check.json": archive.json_bytes(asdict(check))}
-
-
-def _decode_check(files: archive.Files) -> PublicCheck:
-    return PublicCheck(**json.loads(files["public_check.json"]))
-
-
 def _encode_rounds(rounds: Sequence[Round]) -> archive.Files:
-    described = [
-        {
-            "picks": [[pick.query, pick.cell, int(pick.is_complement)] for pick in played.picks],
-            "row": list(played.row),
-            "sharpness": played.sharpness,
-        }
-        for played in rounds
-    ]
+    described = []
+    for played in rounds:
+        picks = [[pick.query, pick.cell, int(pick.is_complement)] for pick in played.picks]
+        described.append({"picks": picks, "row": list(played.row), "sharpness": played.sharpness})
     return {"rounds.json": archive.json_bytes(described)}
 
 
 def _decode_rounds(files: archive.Files) -> tuple[Round, ...]:
-    return tuple(
-        Round(
-            tuple(Pick(query, cell, is_complement=bool(flag)) for query, cell, flag in played["picks"]),
-            tuple(played["row"]),
-            played["sharpness"],
-        )
-        for played in json.loads(files["rounds.json"])
-    )
+    rounds = []
+    for played in json.loads(files["rounds.json"]):
+        picks = tuple(Pick(query, cell, is_complement=bool(flag)) for query, cell, flag in played["picks"])
+        rounds.append(Round(picks, tuple(played["row"]), played["sharpness"]))
+    return tuple(rounds)
 
 
 # The optional sections of a file that this version reads, by name.
 PARTS: dict[str, StoredPart] = {
     "model": StoredPart("estimate", _encode_model, _decode_model),
-    "public_check": StoredPart("public_check", _encode_check, _decode_check),
+    "public_check": StoredPart(
+        "public_check",
+        lambda check: {"public_check.json": archive.json_bytes(asdict(check))},
+        lambda files: PublicCheck(**json.loads(files["public_check.json"])),
+    ),
     "dualquery": StoredPart("rounds", _encode_rounds, _decode_rounds),
 }

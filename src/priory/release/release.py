@@ -18,7 +18,7 @@ from priory.data.table import Table, html_facts
 from priory.errors import OptionError, PrioryError, ReleaseError
 from priory.estimate.measured import evidence
 from priory.model.model import Model
-from priory.model.sampling import checked_count
+from priory.model.sampling import Seed, checked_count
 from priory.privacy import encoding
 from priory.privacy.measurement import Measurement
 from priory.privacy.statement import Statement
@@ -28,7 +28,6 @@ from priory.queries.workload import Workload
 from priory.release import archive, rows
 from priory.release.estimated import constrained, estimated, uniform
 from priory.release.parts import PARTS, PublicCheck, Round
-from priory.release.rows import Seed
 
 _REQUIRED = frozenset({"statement", "domain", "measurements"})
 _KNOWN = _REQUIRED | {"schema"}
@@ -65,12 +64,6 @@ class Release:
         if schema.domain != self.domain:
             raise ReleaseError("the schema's attributes are not the release's")
         return replace(self, schema=schema)
-
-    def with_section(self, name: str, files: archive.Files) -> "Release":
-        """The same release with a custom optional section."""
-        if name in _KNOWN or name in PARTS or not name.isidentifier():
-            raise ReleaseError(f"a section cannot be called {name!r}")
-        return replace(self, sections={**self.sections, name: dict(files)})
 
     def with_model(self, model: Model) -> "Release":
         """The same release with the model that its measurements led to."""
@@ -295,19 +288,14 @@ class Release:
     def report(self, path: str | Path) -> None:
         """Write one HTML file to look at, made from this release alone; it opens offline and runs no script.
 
-        Raises:
-            MissingExtra: the libraries that draw are not installed: `pip install 'priory[report]'`.
+        A `MissingExtra` where the libraries that draw are not installed: `pip install 'priory[report]'`.
         """
         # Reports are made of releases, so that their room is above this one, and no room imports one above it.
         hooks.write_report(self, path)
 
     @classmethod
     def load(cls, path: str | Path) -> "Release":
-        """Read a release file, checking every part of it.
-
-        Raises:
-            ReleaseError: it is missing, damaged, was changed, or is newer than this version reads.
-        """
+        """Read a release file; a `ReleaseError` if it is missing, damaged, changed, or too new for this version."""
         sections = archive.read_archive(path, _KNOWN)
         try:
             return _decoded(sections)

@@ -1,6 +1,7 @@
 """Rows: synthetic rows of a model in the user's own terms, batch by batch."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,7 @@ from priory.data.table import Table
 from priory.errors import OptionError
 from priory.model.mixed import MixedTilted
 from priory.model.model import Model, evidence_of
-from priory.model.sampling import Chance, Codes, checked_count
+from priory.model.sampling import Chance, Codes, Seed, checked_count
 from priory.model.tilted import Tilted
 
 BATCH = 100_000
@@ -22,7 +23,6 @@ BATCH = 100_000
 _TRIES = 10
 # Rows that break a constraint with nearly all values of their bins would keep us here for ever.
 _MOST_ROUNDS = 1000
-Seed = int | np.random.Generator | None
 
 
 def batches(
@@ -32,15 +32,11 @@ def batches(
     if checked_count(size) == 0:
         raise OptionError("size", "a batch needs at least one row")
     tilted = _given(model, schema, Where.of(where, schema))
-    chance = Chance.of(_checked_seed(seed), "rounding")
-    # The checks are made when this is called, not when the first batch is taken.
-    return (_drawn(tilted, schema, min(size, n - start), chance) for start in range(0, max(n, 1), size))
-
-
-def _checked_seed(seed: Seed) -> Seed:
     if isinstance(seed, bool) or (isinstance(seed, int) and seed < 0):
         raise OptionError("seed", f"a whole number of at least 0; got {seed!r}")
-    return seed
+    chance = Chance.of(seed, "rounding")
+    # The checks are made when this is called, not when the first batch is taken.
+    return (_drawn(tilted, schema, min(size, n - start), chance) for start in range(0, max(n, 1), size))
 
 
 def _given(model: Model, schema: Schema, where: Where) -> Tilted:
@@ -79,7 +75,7 @@ def _decoded(schema: Schema, codes: Codes, chance: Chance) -> Table:
 
 
 def _taken(table: Table, rows: NDArray[np.intp]) -> Table:
-    return Table({name: _at(cells, rows) for name, cells in table.columns.items()})
+    return replace(table, columns={name: _at(cells, rows) for name, cells in table.columns.items()})
 
 
 def _at(cells: Cells, rows: NDArray[np.intp]) -> Cells:
@@ -96,4 +92,4 @@ def _replaced(table: Table, rows: NDArray[np.intp], new: Table) -> Table:
             null = null.copy()
             null[rows] = fresh
         columns[name] = Cells(values, null, spelling=cells.spelling)
-    return Table(columns)
+    return replace(table, columns=columns)

@@ -52,10 +52,9 @@ def answered(release: Release, asked: Sequence[tuple[Places, ...]]) -> list[Answ
     small = [all(len(places.targets) <= MOST_CODES for places in each) for each in asked]
     found = _by_draws(release, [each for each, is_small in zip(asked, small, strict=True) if is_small])
     drawn = iter(found or ())
-    return [
-        next(drawn) if is_small and found is not None else _by_noise(release, each)
-        for each, is_small in zip(asked, small, strict=True)
-    ]
+    few = found is not None
+    sized = zip(asked, small, strict=True)
+    return [next(drawn) if few and is_small else _by_noise(release, each) for each, is_small in sized]
 
 
 def _by_draws(release: Release, asked: Sequence[tuple[Places, ...]]) -> list[Answer] | None:
@@ -81,11 +80,8 @@ def _by_noise(release: Release, asked: tuple[Places, ...]) -> Answer:
     estimated = _summed(release.model.answer(query), asked)
     ties = release.basis().redrawing.ties
     source = ties.named(source_of(query, release.measurements), query.clique)
-    best = min(
-        (m for m in release.evidence if m.query.is_marginal and set(query.clique) <= set(m.query.clique)),
-        key=lambda m: m.variance * m.query.rows,
-        default=None,
-    )
+    holding = [m for m in release.evidence if m.query.is_marginal and set(query.clique) <= set(m.query.clique)]
+    best = min(holding, key=lambda m: m.variance * m.query.rows, default=None)
     if best is None:
         nothing = np.full(estimated.shape, math.nan)
         return Answer(asked, estimated, nothing, nothing, "prior" if source == "measured" else source)

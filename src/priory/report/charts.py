@@ -17,10 +17,9 @@ from priory.model.diagnostics import Diagnostics
 from priory.queries.domain import Clique
 from priory.queries.factor import Array
 from priory.report.answered import Answer
-from priory.report.association import Associations
-from priory.report.html import Html, escaped, shortened
+from priory.report.contents import Associations, Item
+from priory.report.page import Html, escaped, shortened
 from priory.report.places import distinct
-from priory.report.spending import Item
 
 # Colours that people with any kind of colour vision tell apart; the page gives each a second value for dark screens.
 INK, QUIET, GRID = "#1f2933", "#66717d", "#dfe4e8"
@@ -130,11 +129,8 @@ def overview_chart(found: Associations) -> Chart:
     """V of all pairs as a triangle."""
     alt = _alt()
     names = distinct([shortened(name, 24) for name in found.names])
-    rows = [
-        {"down": names[i], "across": names[j], "v": float(found.strengths[i, j])}
-        for i in range(len(names))
-        for j in range(i)
-    ]
+    cells = [(i, j) for i in range(len(names)) for j in range(i)]
+    rows = [{"down": names[i], "across": names[j], "v": float(found.strengths[i, j])} for i, j in cells]
     cell = 30 if len(names) <= 16 else max(11, 620 // len(names))
     axis = {"labelLimit": 150, "labelFontSize": 11 if cell >= 16 else 8}
     base = _crossed(rows, axis, axis)
@@ -149,10 +145,8 @@ def overview_chart(found: Associations) -> Chart:
 def _crossed(rows: Sequence[Row], x: Mapping[str, Any], y: Mapping[str, Any]) -> Chart:
     """Groups from left to right and from top to bottom, with these options of their axes."""
     alt, plain = _alt(), {"labelPadding": 4, "domain": False, "ticks": False}
-    return _data(rows).encode(
-        x=alt.X("across:N", sort=None, title=None, axis=alt.Axis(labelAngle=-45, **plain, **x)),
-        y=alt.Y("down:N", sort=None, title=None, axis=alt.Axis(**plain, **y)),
-    )
+    across = alt.X("across:N", sort=None, title=None, axis=alt.Axis(labelAngle=-45, **plain, **x))
+    return _data(rows).encode(x=across, y=alt.Y("down:N", sort=None, title=None, axis=alt.Axis(**plain, **y)))
 
 
 def _shaded(base: Chart, field: str, legend: Mapping[str, Any], most: float = 1.0) -> Chart:
@@ -199,11 +193,9 @@ def graph_chart(names: Sequence[str], cliques: Sequence[Clique]) -> Chart:
     for is_right in (True, False):
         words = base.transform_filter("datum.right" if is_right else "!datum.right")
         side = {"align": "left", "dx": 8} if is_right else {"align": "right", "dx": -8}
-        layers.append(
-            words.mark_text(baseline="middle", fontSize=11, color=INK, **side).encode(
-                text="label:N", angle=alt.Angle("turn:Q", scale=None)
-            )
-        )
+        angle = alt.Angle("turn:Q", scale=None)
+        named = words.mark_text(baseline="middle", fontSize=11, color=INK, **side)
+        layers.append(named.encode(text="label:N", angle=angle))
     return _framed(alt.layer(*layers), width=2 * room, height=2 * room)
 
 
@@ -233,14 +225,11 @@ def budget_chart(items: Sequence[Item]) -> Chart:
     """Shares of the budget."""
     alt = _alt()
     labels = distinct([shortened(item.what, 52) for item in items])
-    rows = [
-        {"label": label, "share": item.share, "text": f"{item.share:.1%}", "own": not item.is_choice}
-        for label, item in zip(labels, items, strict=True)
-    ]
+    named = zip(labels, items, strict=True)
+    rows = [{"label": label, "share": i.share, "text": f"{i.share:.1%}", "own": not i.is_choice} for label, i in named]
     scale = alt.Scale(domainMin=0, domainMax=1.15 * max(item.share for item in items))
-    base = _data(rows).encode(
-        y=alt.Y("label:N", sort=None, title=None, axis=_names(330)), x=alt.X("share:Q", axis=None, scale=scale)
-    )
+    y = alt.Y("label:N", sort=None, title=None, axis=_names(330))
+    base = _data(rows).encode(y=y, x=alt.X("share:Q", axis=None, scale=scale))
     bars = base.mark_bar(height={"band": 0.72}).encode(color=_own())
     figures = base.mark_text(align="left", dx=4, fontSize=10.5, color=QUIET).encode(text="text:N")
     return _framed(bars + figures, width=WIDE, height=max(40, 18 * len(rows)))

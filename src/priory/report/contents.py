@@ -1,16 +1,23 @@
 """Contents: everything a report shows, worked out from the release alone; no private row is ever read for it."""
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
+from priory.answer.association import cramers_v
 from priory.answer.quality import Quality
 from priory.answer.ties import below
+from priory.model.model import Model
+from priory.privacy.measurement import Measurement
 from priory.queries.domain import Clique
+from priory.queries.factor import Array
+from priory.queries.query import Query
+from priory.queries.sensitivity import sensitivity
 from priory.release import Release
 from priory.report.answered import Answer, answered
-from priory.report.association import Associations, associations
 from priory.report.places import Attribute, Places
 
 # How many groups of an attribute are shown alone, and in a pair.
@@ -20,6 +27,37 @@ MOST_RUNS = 60
 MOST_PAIRS, LEAST_STRENGTH = 8, 0.1
 # How many attributes are compared with each other.
 MOST_COMPARED = 60
+
+
+@dataclass(frozen=True, eq=False)
+class Associations:
+    """Cramér's V of every pair."""
+
+    names: tuple[str, ...]  # the attributes
+    strengths: Array  # V of each pair, from 0 to 1; the diagonal is 1
+    left_out: int = 0  # how many attributes were not compared
+
+    def strength(self, one: str, other: str) -> float:
+        """V of a pair."""
+        return float(self.strengths[self.names.index(one), self.names.index(other)])
+
+    def strongest(self, most: int, least: float = 0.0) -> list[tuple[str, str]]:
+        """The pairs with the largest V, none below `least`."""
+        pairs = list(itertools.combinations(range(len(self.names)), 2))
+        pairs.sort(key=lambda pair: -self.strengths[pair])
+        return [(self.names[i], self.names[j]) for i, j in pairs[:most] if self.strengths[i, j] >= least]
+
+
+def associations(model: Model, attributes: Sequence[Places], *, most: int) -> Associations:
+    """V of all pairs of the first `most` attributes, as grouped."""
+    compared = attributes[:most]
+    names = tuple(places.attribute.name for places in compared)
+    strengths = np.eye(len(names))
+    pairs = list(itertools.combinations(range(len(names)), 2))
+    queries = [Query.product(model.domain, {names[k]: compared[k].part for k in pair}) for pair in pairs]
+    for (i, j), table in zip(pairs, model.answers(queries), strict=True):
+        strengths[i, j] = strengths[j, i] = cramers_v(table)
+    return Associations(names, strengths, len(attributes) - len(names))
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,9 +100,8 @@ def places_alone(release: Release) -> list[Places]:
     else:
         attributes = [Attribute.coded(name, release.domain[name]) for name in release.domain]
     most = [MOST_RUNS if each.is_ordered else MOST_GROUPS for each in attributes]
-    return [
-        Places.of(each, release.model.project(each.name).values, n) for each, n in zip(attributes, most, strict=True)
-    ]
+    model = release.model
+    return [Places.of(each, model.project(each.name).values, n) for each, n in zip(attributes, most, strict=True)]
 
 
 def _means(release: Release) -> dict[str, str]:
@@ -89,3 +126,44 @@ def _most_measured(places: Sequence[Places], release: Release) -> list[Places]:
     together = {name for m in release.measurements for name in m.query.clique if len(m.query.clique) > 1}
     order = np.argsort([each.attribute.name not in together for each in places], kind="stable")
     return [places[i] for i in [*sorted(order[:MOST_COMPARED].tolist()), *order[MOST_COMPARED:].tolist()]]
+
+
+@dataclass(frozen=True)
+class Item:
+    """What was bought."""
+
+    what: str  # the attributes, or what else it was
+    share: float  # of the budget that was promised, from 0 to 1
+    measurements: int  # how many answers were bought for it
+    is_choice: bool = False  # whether nothing was measured for it: it chose what to measure, or was not spent
+
+
+def spending(release: Release) -> list[Item]:
+    """Items, the dearest first; what chose and what was left come last. Empty where the noise is not known."""
+    costs = [_cost(release, measurement) for measurement in release.measurements]
+    known = [cost for cost in costs if cost is not None]
+    budget, spent = release.statement.budget.amount, release.statement.spent
+    if len(known) < len(costs) or not known or not budget:
+        return []
+    # A cost is below what was charged by a rounding; measurements of other releases may have been added to this one.
+    whole = max(budget, sum(known, Fraction(0)))
+    bought: dict[Clique, list[Fraction]] = {}
+    for measurement, cost in zip(release.measurements, known, strict=True):
+        bought.setdefault(measurement.query.clique, []).append(cost)
+    shares = {clique: float(sum(each, Fraction(0)) / whole) for clique, each in bought.items()}
+    items = [Item(" × ".join(c) or "the number of records", share, len(bought[c])) for c, share in shares.items()]
+    items.sort(key=lambda item: -item.share)
+    others = [
+        Item("choosing what to measure", float((spent - sum(known, Fraction(0))) / whole), 0, is_choice=True),
+        Item("not spent", float((budget - spent) / whole), 0, is_choice=True),
+    ]
+    return [*items, *(item for item in others if item.share > 1e-3)]
+
+
+def _cost(release: Release, measurement: Measurement) -> Fraction | None:
+    budget = release.statement.budget
+    if measurement.noise is None or measurement.noise.scale <= 0:
+        # Without noise the answer is public, and costs nothing.
+        return Fraction(0) if measurement.stddev == 0 else None
+    size = sensitivity(measurement.query, budget.relation, budget.max_rows)
+    return measurement.noise.cost(size, budget.currency)

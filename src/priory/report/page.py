@@ -1,14 +1,57 @@
-"""Page: sections with a table of contents as one HTML file that loads nothing and runs nothing."""
+"""Page: one HTML file that loads and runs nothing, of elements whose texts are escaped by construction."""
 
+import html
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NewType
 
-from priory.report.html import Html, Text, element, joined
+# What is markup already; a plain text becomes it only through `escaped`.
+Html = NewType("Html", str)
 
+_VOID = frozenset({"meta", "br"})
+MOST_LETTERS = 60
 # Even if something slipped through as markup, a browser that reads this runs no script and fetches nothing.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 STYLE = Path(__file__).with_name("style.css")
+
+
+class Text(str):
+    """A text to be shown; anything in it that looks like markup is shown as it is spelled."""
+
+    __slots__ = ()
+
+
+def escaped(text: str) -> Html:
+    """A text as markup."""
+    return Html(html.escape(visible(text)))
+
+
+def element(tag: str, *content: Html | Text, **attributes: str) -> Html:
+    """An element; a trailing underscore of an attribute's name is dropped, others become hyphens.
+
+    >>> element("p", Text("a < b"), class_="note", aria_label='"quoted"')
+    '<p class="note" aria-label="&quot;quoted&quot;">a &lt; b</p>'
+    """
+    written = "".join(f' {name.rstrip("_").replace("_", "-")}="{escaped(value)}"' for name, value in attributes.items())
+    inner = joined(*content)
+    return Html(f"<{tag}{written}>" if tag in _VOID else f"<{tag}{written}>{inner}</{tag}>")
+
+
+def joined(*content: Html | Text) -> Html:
+    """Pieces one after another."""
+    return Html("".join(escaped(piece) if isinstance(piece, Text) else piece for piece in content))
+
+
+def visible(text: str) -> str:
+    """The text with every character that cannot be seen, or turns others around, replaced by a sign that can."""
+    return text if text.isprintable() else "".join(letter if letter.isprintable() else "�" for letter in text)
+
+
+def shortened(text: str, most: int = MOST_LETTERS) -> str:
+    """The text as it fits a heading or an axis."""
+    text = visible(text)
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 @dataclass(frozen=True)
@@ -91,14 +134,10 @@ def tiles(facts: Sequence[tuple[str, str]]) -> Html:
 
 def _contents(sections: Sequence[Section]) -> Html:
     items = [_link(section.anchor, section.title) for section in sections]
-    inner = [
-        folded(
-            f"All {len(section.entries)} of “{section.title}”",
-            element("ul", *(_link(anchor, title) for anchor, title in section.entries), class_="all"),
-        )
-        for section in sections
-        if section.entries
-    ]
+    listed = [section for section in sections if section.entries]
+    links = [element("ul", *(_link(*entry) for entry in section.entries), class_="all") for section in listed]
+    titles = [f"All {len(section.entries)} of “{section.title}”" for section in listed]
+    inner = map(folded, titles, links)
     return element("nav", element("ol", *items), *inner, aria_label="Contents")
 
 

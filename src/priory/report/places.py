@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from priory.data.kinds import ModelledColumn
 from priory.queries.factor import Array
 from priory.queries.parts import Identity, Part, Recode
-from priory.report.html import shortened
+from priory.report.page import shortened
 
 # A label on an axis has at most so many letters.
 MOST_LETTERS = 34
@@ -85,10 +85,8 @@ def _runs(attribute: Attribute, most: int) -> Places:
     count = most - (attribute.null is not None)
     targets = np.arange(own) * count // own
     starts = np.searchsorted(targets, np.arange(count + 1))
-    labels = [
-        _span(attribute.labels[a], attribute.labels[b - 1], is_named=attribute.kind == "ordinal")
-        for a, b in itertools.pairwise(starts)
-    ]
+    is_named, names = attribute.kind == "ordinal", attribute.labels
+    labels = [_span(names[a], names[b - 1], is_named=is_named) for a, b in itertools.pairwise(starts)]
     if attribute.null is not None:
         targets, labels = np.append(targets, count), [*labels, attribute.labels[-1]]
     return Places(attribute, distinct(labels), targets, null=None if attribute.null is None else count)
@@ -135,8 +133,6 @@ def distinct(labels: Sequence[str]) -> tuple[str, ...]:
         number = seen.get(label, 0) + 1
         seen[label] = number
         numbered.append(label if number == 1 else f"{label} ({number})")
-    return (
-        tuple(numbered)
-        if len(set(numbered)) == len(numbered)
-        else tuple(f"{i}: {label}" for i, label in enumerate(labels))
-    )
+    if len(set(numbered)) == len(numbered):
+        return tuple(numbered)
+    return tuple(f"{i}: {label}" for i, label in enumerate(labels))

@@ -7,8 +7,7 @@ from priory.errors import OptionError
 from priory.release import Release
 from priory.report import charts
 from priory.report.answered import answered
-from priory.report.association import associations
-from priory.report.contents import MOST_COMPARED, MOST_GROUPS, MOST_IN_A_PAIR, MOST_RUNS
+from priory.report.contents import MOST_COMPARED, MOST_GROUPS, MOST_IN_A_PAIR, MOST_RUNS, associations
 from priory.report.places import Attribute, Places
 
 

@@ -3,19 +3,20 @@
 import itertools
 import math
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 
+from priory.data.writing import written_whole
 from priory.privacy.explain import explain, percent_up
 from priory.privacy.statement import KEPT
 from priory.queries.factor import Array
+from priory.release import Release
 from priory.release.release import LEVEL
 from priory.report import charts
 from priory.report.answered import Answer
-from priory.report.contents import MOST_COMPARED, Contents
-from priory.report.html import Html, Text, element, joined, shortened
-from priory.report.page import Section, folded, paragraph, table, tiles
-from priory.report.spending import Item, spending
+from priory.report.contents import MOST_COMPARED, Contents, Item, spending
+from priory.report.page import Html, Page, Section, Text, element, folded, joined, paragraph, shortened, table, tiles
 
 MOST_ITEMS = 24
 MOST_RANKED = 14
@@ -25,6 +26,7 @@ SOURCES = {
     "independent by assumption": "independent by assumption",
     "prior": "not measured: as it was known before",
 }
+STAMP = "NOT PRIVATE: made with test randomness; do not publish"
 
 
 def lead(contents: Contents) -> Html:
@@ -139,9 +141,8 @@ def card(title: str, facts: str, answer: Answer, picture: Html, truth: Array | N
     """A picture with its heading, where its figures come from, and those; `truth` is for the curator's own page."""
     source = element("span", Text(SOURCES[answer.source]), class_="tag")
     meta = element("p", Text(f"{facts} · "), source, class_="meta")
-    return element(
-        "figure", element("h3", Text(title)), meta, picture, folded("Figures", _figures(answer, truth)), **attributes
-    )
+    figures = folded("Figures", _figures(answer, truth))
+    return element("figure", element("h3", Text(title)), meta, picture, figures, **attributes)
 
 
 def pairs(contents: Contents) -> Section | None:
@@ -165,15 +166,9 @@ def pairs(contents: Contents) -> Section | None:
         left_out = f"Only {MOST_COMPARED} columns are compared; {compared.left_out:,} others are left out."
         body.append(paragraph(left_out, "quiet"))
     if cards:
-        body += [
-            element("h3", Text("The strongest pairs")),
-            paragraph(
-                "Shades are shares within each column of the picture. A ring marks a cell whose interval reaches "
-                "zero: it may be empty.",
-                "quiet",
-            ),
-            element("div", *cards, class_="grid"),
-        ]
+        words = "Shades are shares within each column of the picture. A ring marks a cell whose interval reaches zero"
+        body += [element("h3", Text("The strongest pairs")), paragraph(f"{words}: it may be empty.", "quiet")]
+        body.append(element("div", *cards, class_="grid"))
     return Section("pairs", "Pairs of columns", joined(*body))
 
 
@@ -201,10 +196,11 @@ def structure(contents: Contents) -> Section | None:
     picture = charts.drawn(charts.graph_chart(names, cliques), words, "graph")
     listed = element("ul", *(element("li", Text(" × ".join(map(shortened, clique)))) for clique in cliques))
     sets = folded("All sets of columns", element("div", listed, class_="scroll"))
-    meaning = paragraph(
-        "Lines join columns whose combinations were measured, or that a declared constraint ties together. What is not "
-        "joined, directly or through others, is as it was known before: independent, where nothing was."
+    lines = "Lines join columns whose combinations were measured, or that a declared constraint ties together."
+    others = (
+        "What is not joined, directly or through others, is as it was known before: independent, where nothing was."
     )
+    meaning = paragraph(f"{lines} {others}")
     return Section("model", "The model", joined(meaning, element("figure", picture, sets, class_="wide")))
 
 
@@ -230,12 +226,9 @@ def estimated(contents: Contents) -> Section | None:
     drawable = any(math.isfinite(point.discrepancy) and point.discrepancy > 0 for point in diagnostics.path)
     words = f"The path of the estimate over {diagnostics.oracle_calls:,} evaluations of the model. {diagnostics.reason}"
     dots = " Dots mark where each stage ended." if drawable else ""
-    body = [
-        paragraph(
-            "The model starts from what was known before and moves towards the noisy answers as long as its estimated "
-            f"error falls. Going further would fit the noise.{dots} {diagnostics.reason}"
-        )
-    ]
+    start = "The model starts from what was known before and moves towards the noisy answers as long as its estimated"
+    further = f"error falls. Going further would fit the noise.{dots} {diagnostics.reason}"
+    body = [paragraph(f"{start} {further}")]
     if drawable:
         picture = charts.drawn(charts.path_chart(diagnostics), words, "path")
         body.append(element("figure", picture, class_="wide"))
@@ -336,3 +329,25 @@ def _together(items: list[Item], what: str) -> Item:
 
 def _quoted(text: str) -> str:
     return f"“{shortened(text, 120)}”"
+
+
+def page_of(release: Release) -> Page:
+    """The report of a release, worked out from the release alone."""
+    contents = Contents.of(release)
+    first = (quality(contents), privacy(contents), reading(), columns(contents), pairs(contents))
+    optional = (*first, structure(contents), spent(contents), estimated(contents))
+    return Page(
+        title=release.statement.dataset,
+        kicker="A release under differential privacy",
+        lead=lead(contents),
+        sections=tuple(section for section in optional if section is not None),
+        footer=footer(contents),
+        stamp=None if release.statement.is_private else STAMP,
+    )
+
+
+def write_report(release: Release, path: str | Path) -> None:
+    """Write the report of a release to `path`, whole or not at all."""
+    text = str(page_of(release))
+    with written_whole(path) as draft:
+        draft.write_text(text, encoding="utf-8", newline="\n")

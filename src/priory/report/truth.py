@@ -19,8 +19,7 @@ from priory.report import charts
 from priory.report.answered import Answer, answered
 from priory.report.contents import places_alone
 from priory.report.evaluation import MOST_PAIRS, distance, spread
-from priory.report.html import Html, element, joined, shortened
-from priory.report.page import Page, Section, paragraph, table, tiles
+from priory.report.page import Html, Page, Section, element, joined, paragraph, shortened, table, tiles
 from priory.report.sections import amount, card
 
 STAMP = "NOT PRIVATE – true errors against the private rows. For the curator only: never publish, mail or upload this."
@@ -74,16 +73,7 @@ def compared(release: Release, source: Source) -> Comparison:
 
 
 def truth_page(release: Release, source: Source, *, confirmed: bool = False) -> Page:
-    """The page of true errors.
-
-    Args:
-        release: what was released.
-        source: the private table.
-        confirmed: that the caller knows that private rows are read and shown, and nothing protects them.
-
-    Raises:
-        OptionError: it was not confirmed. Nothing was read.
-    """
+    """The page of true errors, once it is `confirmed` that private rows are read and shown, and nobody is protected."""
     if not confirmed:
         raise OptionError("confirmed", "this page shows true counts of private rows; nothing was read")
     found = compared(release, source)
@@ -114,10 +104,8 @@ def _what() -> Section:
         "this page sees private counts. Choosing a mechanism, a budget or a model by it, and then publishing, breaks "
         "the promise of the release: what is published would depend on private rows that nobody paid for."
     )
-    same_rows = paragraph(
-        "Where a person has more rows than count, the table must be opened with the ledger of the release for the same "
-        "rows to count."
-    )
+    opened = "the table must be opened with the ledger of the release for the same rows to count"
+    same_rows = paragraph(f"Where a person has more rows than count, {opened}.")
     return Section("what", "What this is", joined(warning, same_rows))
 
 

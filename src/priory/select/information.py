@@ -50,11 +50,10 @@ def unrelated_singles(
 
 
 def informative_marginals(workload: Workload, rows: PublicRows | None, *, most: int, most_cells: int) -> list[Clique]:
-    """Marginals that cover most of what a workload of marginals asks, no more than `most` and a few single attributes.
-
-    They are the workload's own, or the pairs within them where there are too many or too large ones: of more pairs than
-    `most` those that depend most on each other in public data, or the first ones. Attributes in no pair come alone.
-    """
+    """Marginals that cover most of what a workload of marginals asks: at most `most`, and some single attributes."""
+    # They are the workload's own, or the pairs within them where there are too many or too large ones: of more pairs
+    # than `most` those that depend most on each other in public data, or the first ones. Attributes in no pair come
+    # alone.
     sizes = {query.clique: query.rows for query in workload}
     if len(sizes) <= most and sum(sizes.values()) <= MOST_ANSWERS and max(sizes.values()) <= most_cells:
         return [clique for clique in sizes if clique]

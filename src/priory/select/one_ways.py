@@ -7,10 +7,10 @@ from fractions import Fraction
 import numpy as np
 
 from priory.privacy.budget import Budget
+from priory.privacy.noise import expected_noise
 from priory.queries.domain import Domain
 from priory.queries.parts import Recode
 from priory.queries.query import Query
-from priory.select.noise_size import expected_noise
 
 # What the noise of a wide attribute's cells asks for grows no more from here on: most of them are empty.
 WIDEST = 200
@@ -23,23 +23,17 @@ class OneWays:
     The sum over attributes of their noise, n·σ for n values, is least where each is paid in proportion to n^⅔; many
     values of a wide attribute are empty, and n^½ does better. Wide attributes are measured in equal runs of
     neighbouring values, too: for the same budget a run has the noise of one value.
-
-    Attributes:
-        first: what part of the budget they get.
-        most: what part they get where some are left noisier than `quiet`; what is added goes to those.
-        quiet: the noise of an attribute that is little: its L1 norm over twice the number of rows.
-        power: an attribute of n values is paid in proportion to n^power.
-        groups: into how many runs a wide attribute is cut; attributes are wide from four times as many values. None
-            where runs are not measured.
-        coarse: what part of a wide attribute's budget its runs get.
     """
 
-    first: Fraction = Fraction(1, 5)
+    first: Fraction = Fraction(1, 5)  # what part of the budget they get
+    # what part they get where some are left noisier than `quiet`; what is added goes to those
     most: Fraction = Fraction(1, 2)
-    quiet: float = 0.05
-    power: float = 0.5
+    quiet: float = 0.05  # the noise of an attribute that is little: its L1 norm over twice the number of rows
+    power: float = 0.5  # an attribute of n values is paid in proportion to n^power
+    # into how many runs a wide attribute is cut; attributes are wide from four times as many values. None where runs
+    # are not measured
     groups: int | None = 10
-    coarse: Fraction = Fraction(3, 10)
+    coarse: Fraction = Fraction(3, 10)  # what part of a wide attribute's budget its runs get
 
     def strategy(self, domain: Domain) -> dict[Query, Fraction]:
         """What is asked of each attribute, and in what proportion it is paid."""

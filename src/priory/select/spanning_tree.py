@@ -16,14 +16,7 @@ MOST_PAIRS = 5_000
 
 
 def spanning_tree(curator: Curator, queries: Sequence[Query], model: Model, budget: Budget) -> list[Query]:
-    """Pairs that join all attributes, each on which the model errs most among those that join separate trees.
-
-    Args:
-        curator: who looks and is paid.
-        queries: the candidate pairs; where they do not join all attributes, a forest is chosen.
-        model: whose answers the truth is compared with.
-        budget: what all choices together may cost.
-    """
+    """Pairs of `queries` that join all attributes, or a forest: each joins two trees, and `model` errs on it most."""
     pairs = [query.clique for query in queries]
     answers = model.answers(queries)
     tree_of = {name: name for pair in pairs for name in pair}

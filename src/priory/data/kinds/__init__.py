@@ -26,5 +26,5 @@ __all__ = [
     "Unmodelled",
 ]
 
-# The kinds that are modelled, in the order in which they are drafted and named.
+# The kinds that are modelled, in the order in which they are named.
 KINDS: tuple[type[ModelledColumn], ...] = (Category, Number, Moment, Boolean)

@@ -74,10 +74,6 @@ class Boolean(Listed):
         spelled = {"true": self.true, "false": self.false}
         return {word: list(texts) for word, texts in spelled.items() if texts != usual[word]}
 
-    @classmethod
-    def draft(cls, name: str, values: NDArray[Any], *, nullable: bool) -> "Boolean | None":
-        return cls.of(name, nullable=True) if values.dtype.kind == "b" else None
-
     @property
     def values(self) -> tuple[bool, ...]:
         return False, True

@@ -17,9 +17,6 @@ from priory.data.sql import Cell, as_text, listed
 from priory.data.yaml_reader import suggestion
 from priory.errors import SchemaError
 
-# A public column of more distinct texts is drafted as free text.
-MOST_LEVELS = 100
-
 
 @dataclass(frozen=True, kw_only=True)
 class Category(Listed):
@@ -82,12 +79,6 @@ class Category(Listed):
 
     def described(self) -> dict[str, Any]:
         return {"levels": list(self.levels)}
-
-    @classmethod
-    def draft(cls, name: str, values: NDArray[Any], *, nullable: bool) -> "Category | None":
-        if values.dtype.kind != "O" or len(levels := sorted(set(values))) > MOST_LEVELS:
-            return None
-        return cls.of(name, levels, other="other", nullable=nullable)
 
     @cached_property
     def values(self) -> tuple[str, ...] | tuple[int, ...]:

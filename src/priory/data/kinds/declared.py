@@ -1,12 +1,10 @@
 """Declared: what a schema may say of a column, checked before a column is made of it."""
 
 import itertools
-import re
 import sys
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias, TypedDict
 
-from priory.data.moments import FORMAT_FIELDS
 from priory.errors import SchemaError
 
 MOST_CODES = 999_999
@@ -139,14 +137,3 @@ def check_other_inside(name: str, other: float, low: float, high: float) -> None
     """Refuse a value for bad cells that is out of bounds."""
     if not low <= other <= high:
         raise SchemaError("other is outside the bounds; choose a value inside", column=name)
-
-
-def check_format(name: str, spelling: str) -> None:
-    """Refuse a format without year, month and day, or with a field that is not known."""
-    fields = re.findall("%(.?)", spelling, re.DOTALL)
-    unknown = [field for field in fields if field not in FORMAT_FIELDS]
-    if unknown:
-        raise SchemaError(f"format has %{unknown[0]}; it may have %Y %m %d %H %M %S and other text", column=name)
-    if len(set(fields)) < len(fields) or not {"Y", "m", "d"} <= set(fields):
-        raise SchemaError(f"format {spelling!r} needs %Y, %m and %d, and nothing twice", column=name)
-    checked_texts(name, "format", [spelling])

@@ -64,11 +64,6 @@ class ModelledColumn(ABC):
     def described(self) -> dict[str, Any]:
         """The options that the schema file writes for this kind, in the order people read them."""
 
-    @classmethod
-    @abstractmethod
-    def draft(cls, name: str, values: NDArray[Any], *, nullable: bool) -> Self | None:
-        """A column that fits the values of a public table, none of them missing; None if another kind has to."""
-
     @property
     def other_written(self) -> PublicValue | None:
         """The declared `other` as the schema file writes it."""

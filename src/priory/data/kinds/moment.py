@@ -5,6 +5,7 @@ import datetime as dt
 import re
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar, Unpack, cast
 
 import numpy as np
@@ -18,18 +19,15 @@ from priory.data.kinds.declared import (
     check_bounds,
     check_codes,
     check_edges,
-    check_format,
     check_other_inside,
     checked_common,
 )
 from priory.data.kinds.kind import Mask, PublicValue, Span
+from priory.data.kinds.moment_format import MomentFormat, check_format
 from priory.data.kinds.options import ColumnOptions
 from priory.data.moments import (
     DAY_ZERO,
     FIRST_DAY,
-    FORMAT_FIELDS,
-    ISO_DATE,
-    ISO_DATETIME,
     LAST_DAY,
     MICROSECONDS_A_DAY,
     calendar_label,
@@ -38,11 +36,9 @@ from priory.data.moments import (
     moment_of,
     moment_text,
 )
-from priory.data.sql import Cell, as_text, listed, literal
+from priory.data.sql import Cell, as_text
 from priory.data.yaml_reader import suggestion
 from priory.errors import SchemaError
-
-CLOCK_LIMITS = {"H": 24, "M": 60, "S": 60}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +54,7 @@ class Moment(Binned):
         high: the last moment, inclusive.
         edges: where the bins begin, and after them `high + 1`.
         other: a moment in the bin where cells that are no moments go.
-        format: how texts spell a moment, by %Y %m %d %H %M %S and literal text; None is ISO 8601.
+        format: how texts spell a moment, as in `MomentFormat`; None is ISO 8601.
     """
 
     WORDS: ClassVar[tuple[str, ...]] = ("date", "datetime")
@@ -154,10 +150,8 @@ class Moment(Binned):
         return None if self.other is None else self.point_text(self.other)
 
     @classmethod
-    def draft(cls, name: str, values: NDArray[Any], *, nullable: bool) -> "Moment | None":
-        """Bins of years, months, days or hours, from the first whole one to the last."""
-        if values.dtype.kind != "M":
-            return None
+    def draft(cls, name: str, values: NDArray[Any]) -> "Moment":
+        """Bins that suit the moments of a public table: years, months, days or hours, from the first to the last."""
         moments = days_or_microseconds(values, clock=True)
         clock = bool((moments % MICROSECONDS_A_DAY).any())
         first, last = (int(moment) // MICROSECONDS_A_DAY + DAY_ZERO for moment in (moments.min(), moments.max()))
@@ -195,34 +189,12 @@ class Moment(Binned):
             return tuple(a if f"–{a}" == b else a + b for a, b in texts)
         return tuple(f"{a}" if a == b else f"{a} to {b}" for a, b in zip(days, ends, strict=True))
 
-    @property
-    def pattern(self) -> str:
-        """The regular expression that a whole text cell must match, with one group for each of `fields`."""
-        if self.format is None:
-            return ISO_DATETIME if self.clock else ISO_DATE
-        texts = re.split("%([YmdHMS])", self.format)
-        return "".join(FORMAT_FIELDS[text] if i % 2 else re.escape(text) for i, text in enumerate(texts))
-
-    @property
-    def fields(self) -> str:
-        """What the groups of `pattern` mean, a letter each: Y, m, d, H, M, S, and f for the fraction of a second."""
-        if self.format is None:
-            return "YmdHMSf" if self.clock else "Ymd"
-        return "".join(re.findall("%([YmdHMS])", self.format))
+    @cached_property
+    def _texts(self) -> MomentFormat:
+        return MomentFormat(self.format, self.clock)
 
     def read_text(self, text: str) -> Reading:
-        groups = re.fullmatch(self.pattern, text)
-        if not groups:
-            return Unread.BAD
-        parts = dict.fromkeys("HMSf", 0)
-        parts |= {field: int(part) for field, part in zip(self.fields, groups.groups(), strict=True) if part}
-        if "f" in self.fields and groups[7]:
-            parts["f"] = int(groups[7].ljust(6, "0"))
-        if any(parts[field] >= limit for field, limit in CLOCK_LIMITS.items()):
-            return Unread.BAD
-        days = dt.date(parts["Y"], parts["m"], parts["d"]).toordinal() - DAY_ZERO
-        seconds = parts["H"] * 3600 + parts["M"] * 60 + parts["S"]
-        return days * MICROSECONDS_A_DAY + seconds * 1_000_000 + parts["f"] if self.clock else days
+        return self._texts.of_text(text)
 
     def read_typed(self, cell: object) -> Reading:
         moment = microseconds_of(cell)
@@ -237,7 +209,7 @@ class Moment(Binned):
 
     def sql_point(self, cell: Cell) -> str | None:
         if cell.family == "text":
-            return self._sql_of_text(as_text(cell.expression))
+            return self._texts.in_sql(as_text(cell.expression))
         if cell.family == "date":
             # Days reach further than timestamps, so they are brought back to the calendar before they become one.
             days = f"date_diff('day', DATE '1970-01-01', {cell.expression})"
@@ -250,28 +222,6 @@ class Moment(Binned):
             moment = f"epoch_us({stamp})" if self.clock else f"CAST(floor(epoch_us({stamp}) / 86400000000) AS BIGINT)"
             return f"CASE WHEN isfinite({stamp}) THEN {moment} END"
         return None
-
-    def _sql_of_text(self, text: str) -> str:
-        """A cell that spells a moment; null where it does not or no such day exists."""
-        # DuckDB's names know no upper and lower case, so that M and m could not both be one.
-        names = {letter: f"g{i}" for i, letter in enumerate(self.fields)}
-        groups = f"regexp_extract({text}, {literal(f'^(?:{self.pattern})$')}, [{listed(names.values())}])"
-
-        def field(letter: str, otherwise: str = "0") -> str:
-            if letter not in names:
-                return otherwise
-            digits = f"struct_extract({groups}, {literal(names[letter])})"
-            digits = f"rpad({digits}, 6, '0')" if letter == "f" else digits
-            return f"coalesce(TRY_CAST({digits} AS BIGINT), {otherwise})"
-
-        year, month, day = (field(letter, "NULL") for letter in "Ymd")
-        date = f"TRY(make_date({year}, {month}, {day}))"
-        days = f"CASE WHEN {year} >= 1 THEN date_diff('day', DATE '1970-01-01', {date}) END"
-        if not self.clock:
-            return days
-        hour, minute, second, fraction = (field(letter) for letter in "HMSf")
-        clock = f"(({hour} * 60 + {minute}) * 60 + {second}) * 1000000 + {fraction}"
-        return f"CASE WHEN {hour} < 24 AND {minute} < 60 AND {second} < 60 THEN ({days}) * 86400000000 + {clock} END"
 
     @property
     def spelling(self) -> str | None:

@@ -4,7 +4,7 @@ import itertools
 import math
 import sys
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from typing import Any, ClassVar, Unpack, cast
 
@@ -24,9 +24,12 @@ from priory.data.kinds.declared import (
     checked_number,
 )
 from priory.data.kinds.kind import Mask, PublicValue, Span
+from priory.data.kinds.numbers import PLAIN, NumberFormat
 from priory.data.kinds.options import ColumnOptions
 from priory.data.sql import Cell
 from priory.errors import SchemaError
+
+NUMBER_FORMAT = tuple(each.name for each in fields(NumberFormat))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,10 +48,11 @@ class Number(Binned):
         spikes: the numbers with a place to themselves, ascending.
         step: values are rounded to multiples of it; None where they are not known to be.
         other: a number in the place where cells that are no numbers go.
+        format: how texts spell the numbers.
     """
 
     WORDS: ClassVar[tuple[str, ...]] = ("integer", "real")
-    OPTIONS: ClassVar[tuple[str, ...]] = ("bounds", "bins", "spikes", "step")
+    OPTIONS: ClassVar[tuple[str, ...]] = ("bounds", "bins", "spikes", "step", *NUMBER_FORMAT)
     READING_TYPE: ClassVar[type[np.generic]] = np.float64
 
     name: str
@@ -61,6 +65,7 @@ class Number(Binned):
     spikes: tuple[float, ...]
     step: float | None
     other: float | None
+    format: NumberFormat
     slopes: tuple[float, ...] = field(default=(), compare=False, repr=False)
 
     @classmethod
@@ -75,6 +80,7 @@ class Number(Binned):
         spikes: Sequence[float] = (),
         step: float | None = None,
         other: float | None = None,
+        format: NumberFormat = PLAIN,  # noqa: A002 - the word that moments have, too
         **missing: Unpack[Nulls],
     ) -> "Number":
         """Build a column from its bounds, its bins (for whole numbers: default one for each) and its spikes."""
@@ -98,7 +104,17 @@ class Number(Binned):
             check_other_inside(name, other, low, high)
         if step is not None and (step := checked_number(name, step, "step", whole=whole)) <= 0:
             raise SchemaError(f"step must be above 0; got {step!r}", column=name)
-        return cls(whole=whole, low=low, high=high, edges=places, spikes=spikes, step=step, other=other, **common)
+        return cls(
+            whole=whole,
+            low=low,
+            high=high,
+            edges=places,
+            spikes=spikes,
+            step=step,
+            other=other,
+            format=format,
+            **common,
+        )
 
     @property
     def kind(self) -> str:
@@ -125,14 +141,16 @@ class Number(Binned):
                 if "step" in options.values
                 else None,
                 other=options.other,
+                format=NumberFormat.of(options.name, **options.scalars_of(NUMBER_FORMAT)),
                 **options.nulls(),
             )
 
     def described(self) -> dict[str, Any]:
-        """The bounds, the shortest words for the bins, and the spikes."""
+        """The bounds, the shortest words for the bins, the spikes, and how texts spell the numbers."""
         bounds = {"bounds": [self.low, self.high]}
         spikes = {"spikes": list(self.spikes)} if self.spikes else {}
-        return bounds | self._described_bins() | spikes | ({} if self.step is None else {"step": self.step})
+        step = {} if self.step is None else {"step": self.step}
+        return bounds | self._described_bins() | spikes | step | asdict(self.format)
 
     def _described_bins(self) -> dict[str, Any]:
         if self.whole and self.places == self.high - self.low + 1:
@@ -149,15 +167,6 @@ class Number(Binned):
                     return {"bins": count if word == "count" else {word: count}}
         inner = [edge for edge in self.edges if edge not in cut and self.low < edge < self.high + self.whole]
         return {"bins": {"edges": [self.low, *inner, self.high + self.whole]}}
-
-    @classmethod
-    def draft(cls, name: str, values: NDArray[Any], *, nullable: bool) -> "Number | None":
-        """Spikes and bins as `drafting` chooses them."""
-        if values.dtype.kind not in "iuf":
-            return None
-        from priory.data.kinds.drafting import draft_bins
-
-        return cls.of(name, **vars(draft_bins(values)), nullable=True)
 
     def point_text(self, point: float) -> str:
         return numbers.short_text(point)
@@ -198,7 +207,7 @@ class Number(Binned):
         return f"({self.point_text(spike)}, {self.interval(i).partition(', ')[2]}"
 
     def read_text(self, text: str) -> Reading:
-        return numbers.of_text(text)
+        return self.format.of_text(text)
 
     def read_typed(self, cell: object) -> Reading:
         return numbers.of_typed(cell)
@@ -209,7 +218,11 @@ class Number(Binned):
         return values.astype(np.float64), np.ones(len(values), dtype=bool)
 
     def sql_point(self, cell: Cell) -> str | None:
-        return numbers.in_sql(cell)
+        return self.format.in_sql(cell)
+
+    @property
+    def spelling(self) -> str | None:
+        return None if self.format.decimal == "." else self.format.decimal
 
     @property
     def _sloped_places(self) -> NDArray[np.intp]:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
+from priory.data.dialect import USUAL, Dialect
 from priory.data.kinds import bins
 from priory.data.kinds.declared import Nulls
 from priory.data.yaml_reader import Value
@@ -18,12 +19,14 @@ class ColumnOptions:
         name: the column.
         key: where the column is declared.
         values: the options by their words.
+        reading: what is said of the whole file, for options that a column leaves out.
     """
 
-    def __init__(self, name: str, key: Value, values: Mapping[str, Value]) -> None:
+    def __init__(self, name: str, key: Value, values: Mapping[str, Value], reading: Dialect = USUAL) -> None:
         self.name = name
         self.key = key
         self.values = values
+        self.reading = reading
 
     def nulls(self) -> Nulls:
         """What is said of missing cells."""
@@ -44,6 +47,11 @@ class ColumnOptions:
     def scalars(self, value: Value, what: str, one: str) -> list[Any]:
         """The values of a list."""
         return [item.scalar(one, self.name) for item in value.items(what, self.name)]
+
+    def scalars_of(self, words: Sequence[str]) -> dict[str, Any]:
+        """The options that are given by single values, from the column or else from what is said of the whole file."""
+        given = {word: self.values[word].scalar(word, self.name) for word in words if word in self.values}
+        return {word: getattr(self.reading, word) for word in words if hasattr(self.reading, word)} | given
 
     def texts(self, key: str, default: tuple[str, ...] = ()) -> tuple[str, ...]:
         """A list of spellings, each as it is written."""

@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -14,6 +14,8 @@ from priory.errors import SchemaError
 from priory.queries.domain import Clique
 
 MOST_CELLS = 10_000_000
+# Joint tables of more cells are left to the model, which plans for them.
+MOST_JOINED_CELLS = 1_000_000
 
 Mask: TypeAlias = NDArray[np.bool_]
 Columns: TypeAlias = Mapping[str, ModelledColumn]
@@ -25,20 +27,13 @@ class Condition:
 
     On a column with bins it holds only for the bins that lie wholly inside it, so that no possible row is declared
     impossible. A missing cell satisfies no condition but `null`.
-
-    Attributes:
-        column: the column.
-        values: any of these; or
-        below: less than this, and
-        above: greater than this; or
-        null: missing.
     """
 
-    column: str
-    values: tuple[PublicValue, ...] = ()
-    below: PublicValue | None = None
-    above: PublicValue | None = None
-    null: bool = False
+    column: str  # the column
+    values: tuple[PublicValue, ...] = ()  # any of these; or
+    below: PublicValue | None = None  # less than this, and
+    above: PublicValue | None = None  # greater than this; or
+    null: bool = False  # missing
 
     def mask(self, column: ModelledColumn) -> Mask:
         """Which codes satisfy the condition, whatever value in their bin they stand for."""
@@ -49,10 +44,7 @@ class Condition:
         mask = np.zeros(column.size, dtype=bool)
         mask[: column.places] = self._inside(column)
         if not mask.any():
-            raise SchemaError(
-                "no bin or level lies wholly inside the condition; choose a limit at the edge of a bin",
-                column=column.name,
-            )
+            raise column.error("no bin or level lies wholly inside the condition; choose a limit at the edge of a bin")
         return mask
 
     def _inside(self, column: ModelledColumn) -> Mask:
@@ -74,13 +66,9 @@ class Condition:
 
 @dataclass(frozen=True, kw_only=True)
 class Forbid:
-    """A combination of conditions that no row satisfies.
+    """A combination of conditions that no row satisfies."""
 
-    Attributes:
-        conditions: one for each column concerned.
-    """
-
-    conditions: tuple[Condition, ...]
+    conditions: tuple[Condition, ...]  # one for each column concerned
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
@@ -97,16 +85,11 @@ class Forbid:
 
 @dataclass(frozen=True, kw_only=True)
 class Determine:
-    """A column whose value follows from another's; a missing cell breaks no dependency.
+    """A column whose value follows from another's; a missing cell breaks no dependency."""
 
-    Attributes:
-        column: the column that is determined.
-        by: the column that determines it.
-        values: pairs of a value of `by` and the value of `column` that follows; other values of `by` leave it free.
-    """
-
-    column: str
-    by: str
+    column: str  # the column that is determined
+    by: str  # the column that determines it
+    # pairs of a value of `by` and the value of `column` that follows; other values of `by` leave it free
     values: tuple[tuple[PublicValue, PublicValue], ...]
 
     @property
@@ -128,13 +111,9 @@ class Determine:
 
 @dataclass(frozen=True, kw_only=True)
 class Order:
-    """Columns whose values do not fall from one to the next; a missing cell breaks no order.
+    """Columns whose values do not fall from one to the next; a missing cell breaks no order."""
 
-    Attributes:
-        columns: at least two, all numbers, all dates, all datetimes, or ordinals with the same levels.
-    """
-
-    columns: tuple[str, ...]
+    columns: tuple[str, ...]  # at least two, all numbers, all dates, all datetimes, or ordinals with the same levels
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
@@ -159,9 +138,8 @@ def check(constraint: Constraint, columns: Columns) -> None:
             raise SchemaError("a constraint names a column twice; keep one", column=clique[-1])
         cells = math.prod(columns[name].size for name in clique)
         if cells > MOST_CELLS:
-            raise SchemaError(
-                f"a constraint on {list(clique)} has {cells:,} cells, more than {MOST_CELLS:,}; use wider bins"
-            )
+            size = f"{cells:,} cells, more than {MOST_CELLS:,}"
+            raise SchemaError(f"a constraint on {list(clique)} has {size}; use wider bins")
     constraint.masks(columns)
 
 
@@ -195,7 +173,9 @@ def _is_last(column: ModelledColumn) -> Mask:
 
 def _falls(before: ModelledColumn, after: ModelledColumn) -> Mask:
     """Pairs of codes of which every pair of values falls."""
-    _check_comparable(before, after)
+    if before.order is None or before.order != after.order:
+        takes = "order takes numbers, dates, datetimes, or ordinals with the same levels"
+        raise after.error(f"cannot be ordered after {before.name!r}; {takes}")
     mask = np.zeros((before.size, after.size), dtype=bool)
     first, last = _extent(before)[0], _extent(after)[1]
     falls = (first[:, None] > last) & _ranked(before)[:, None] & _ranked(after)
@@ -205,9 +185,23 @@ def _falls(before: ModelledColumn, after: ModelledColumn) -> Mask:
     return mask
 
 
-def _check_comparable(before: ModelledColumn, after: ModelledColumn) -> None:
-    if before.order is None or before.order != after.order:
-        raise after.error(
-            f"cannot be ordered after {before.name!r}; "
-            "order takes numbers, dates, datetimes, or ordinals with the same levels"
-        )
+def leaves_rows(impossible: Iterable[tuple[Clique, NDArray[np.bool_]]]) -> bool:
+    """Whether some combination of codes is ruled out by none of the masks; False also where that is not easily told."""
+    # One attribute after the other goes: the tables that hold it are joined, and what is left of them says for which
+    # values of the others it has a possible one.
+    tables = [(clique, ~mask) for clique, mask in impossible]
+    sizes = {name: size for clique, table in tables for name, size in zip(clique, table.shape, strict=True)}
+    while sizes:
+        cliques = [clique for clique, _ in tables]
+        near = {name: dict.fromkeys(n for clique in cliques if name in clique for n in clique) for name in sizes}
+        cells = {name: math.prod(sizes[other] for other in others) for name, others in near.items()}
+        name = min(cells, key=cells.__getitem__)
+        if cells[name] > MOST_JOINED_CELLS:
+            return False
+        place = {other: i for i, other in enumerate(near[name])}
+        joined = [each for clique, table in tables if name in clique for each in (table, [place[n] for n in clique])]
+        kept = tuple(n for n in place if n != name)
+        left = np.einsum(*joined, [place[n] for n in kept])
+        tables = [(clique, table) for clique, table in tables if name not in clique] + [(kept, left)]
+        del sizes[name]
+    return all(table for _, table in tables)

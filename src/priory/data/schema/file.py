@@ -2,14 +2,17 @@
 
 import math
 import re
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from priory.data import yaml_reader
+from priory.data import dialect, yaml_reader
+from priory.data.dialect import Dialect
 from priory.data.kinds import KINDS, Column, ModelledColumn, PublicValue, Unmodelled
 from priory.data.kinds.options import COMMON, ColumnOptions
 from priory.data.schema.constraints import Condition, Constraint, Determine, Forbid, Order, check
 from priory.data.schema.schema import Group, Schema, check_person, modelled_of
+from priory.data.visible import visible
 from priory.data.yaml_reader import Value, suggestion
 
 VERSION = 1
@@ -22,11 +25,7 @@ WORDS = (*BY_WORD, *Unmodelled.WORDS)
 
 
 def parse(text: str, path: str | None = None) -> Schema:
-    """Read a schema from the text of its file.
-
-    Raises:
-        SchemaError: with line, column and fix.
-    """
+    """Read a schema from the text of its file; a `SchemaError` has line, column and fix."""
     root = yaml_reader.read(text, path)
     entries = root.entries("a schema")
     if "priory" not in entries:
@@ -34,33 +33,50 @@ def parse(text: str, path: str | None = None) -> Schema:
     version = entries["priory"][1]
     if version.data != VERSION:
         raise version.error(f"format version {version.shown} is not known; this library reads version {VERSION}")
-    top = root.options(("priory", "name", "person", "columns", "groups", "constraints"), "a schema")
+    top = root.options(("priory", "name", "person", "reading", "columns", "groups", "constraints"), "a schema")
     for key in ("name", "columns"):
         if key not in top:
             raise root.error(f"a schema needs {key}:; add it")
-    columns = [_read_column(name, *entry) for name, entry in top["columns"].entries("columns").items()]
+    reading = _read_dialect(top["reading"]) if "reading" in top else dialect.USUAL
+    columns = [_read_column(name, *entry, reading) for name, entry in top["columns"].entries("columns").items()]
     with root.located():
         return Schema.of(
             name=top["name"].written("name"),
             columns=columns,
             person=_read_person(top["person"], columns) if "person" in top else None,
+            reading=reading,
             groups=[_read_group(value, columns) for value in _listed(top, "groups")],
             constraints=[_read_constraint(value, columns) for value in _listed(top, "constraints")],
         )
 
 
-def dump(schema: Schema) -> str:
-    """Write a schema as the text of its file; `parse` gives the same schema back."""
-    lines = [f"priory: {VERSION}", f"name: {_flow(schema.name)}"]
+def dump(schema: Schema, comments: Mapping[str, Sequence[str]] | None = None) -> str:
+    """Write a schema as the text of its file; `parse` gives the same schema back.
+
+    Args:
+        schema: what to write.
+        comments: for the name of a column, the paragraphs that stand above it; for "", those that begin the file.
+    """
+    comments = comments or {}
+    lines = [*_commented(comments.get("", ()), ""), f"priory: {VERSION}", f"name: {_flow(schema.name)}"]
     lines += [f"person: {_flow(schema.person)}"] if schema.person is not None else []
+    reading = schema.reading.described()
+    lines += _entry("reading: ", reading) if reading else []
     lines += ["columns:"]
     for column in schema.columns:
-        lines += _entry(f"  {_flow(column.name)}: ", _described(column))
+        lines += _commented(comments.get(column.name, ()), "  ")
+        lines += _entry(f"  {_flow(column.name)}: ", _described(column, schema.reading))
     for title, parts in (("groups:", schema.groups), ("constraints:", schema.constraints)):
         lines += [title] if parts else []
         for part in parts:
             lines += _entry("  - ", _described_part(part))
     return "\n".join(lines) + "\n"
+
+
+def _commented(paragraphs: Sequence[str], indent: str) -> list[str]:
+    """Paragraphs as comments, wrapped; a character that YAML or a terminal would obey is written as its escape."""
+    wrapped = (textwrap.wrap(visible(text), WIDTH - len(indent) - 2, break_on_hyphens=False) for text in paragraphs)
+    return [f"{indent}# {line}" for lines in wrapped for line in lines]
 
 
 def _listed(top: Mapping[str, Value], key: str) -> tuple[Value, ...]:
@@ -73,7 +89,13 @@ def _read_person(value: Value, columns: Sequence[Column]) -> str:
     return value.written("person")
 
 
-def _read_column(name: str, key: Value, value: Value) -> Column:
+def _read_dialect(value: Value) -> Dialect:
+    options = value.options(dialect.WORDS, "reading")
+    with value.located():
+        return Dialect.of(**{word: option.scalar(word) for word, option in options.items()})
+
+
+def _read_column(name: str, key: Value, value: Value, reading: Dialect) -> Column:
     entries = value.entries("a column", name)
     if "kind" not in entries:
         raise key.error(f"the column needs kind:, one of {', '.join(WORDS)}", name)
@@ -81,7 +103,8 @@ def _read_column(name: str, key: Value, value: Value) -> Column:
     if word not in WORDS:
         raise entries["kind"][1].error(f"there is no kind {word!r}; {suggestion(word, WORDS)}", name)
     kind, what = BY_WORD.get(word), f"a column of kind {word}"
-    options = ColumnOptions(name, key, value.options((*COMMON, *kind.OPTIONS) if kind else ("kind",), what, name))
+    words = (*COMMON, *kind.OPTIONS) if kind else ("kind",)
+    options = ColumnOptions(name, key, value.options(words, what, name), reading)
     with key.located():
         return kind.read(word, options) if kind else Unmodelled.of(name, kind=word)
 
@@ -93,13 +116,11 @@ def _read_group(value: Value, columns: Sequence[Column]) -> Group:
     by = tuple(item.written("a column") for item in options["by"].items("by"))
     rows = options["values"].items("values") if "values" in options else None
     with value.located():
-        group = Group(by=by, values=None if rows is None else tuple(_read_row(row) for row in rows))
+        each = "the values of a group, a list for each group,"
+        values = None if rows is None else tuple(tuple(_read_value(item) for item in row.items(each)) for row in rows)
+        group = Group(by=by, values=values)
         group.check(columns)
     return group
-
-
-def _read_row(row: Value) -> tuple[PublicValue, ...]:
-    return tuple(_read_value(item) for item in row.items("the values of a group, a list for each group,"))
 
 
 def _read_value(value: Value) -> PublicValue:
@@ -146,11 +167,8 @@ def _read_determine(value: Value) -> Constraint:
     if len(options) < 3:
         raise value.error("determine needs column:, by: and map:")
     pairs = options["map"].entries("map").values()
-    return Determine(
-        column=options["column"].written("column"),
-        by=options["by"].written("by"),
-        values=tuple((_read_value(given), _read_value(result)) for given, result in pairs),
-    )
+    values = tuple((_read_value(given), _read_value(result)) for given, result in pairs)
+    return Determine(column=options["column"].written("column"), by=options["by"].written("by"), values=values)
 
 
 def _read_order(value: Value) -> Constraint:
@@ -160,12 +178,13 @@ def _read_order(value: Value) -> Constraint:
     return Order(columns=names)
 
 
-def _described(column: Column) -> dict[str, Any]:
-    """The options of a column, in the order people read them."""
+def _described(column: Column, reading: Dialect) -> dict[str, Any]:
+    """The options of a column, in the order people read them, without those that hold for the whole file."""
     options: dict[str, Any] = {"kind": column.kind}
     if not isinstance(column, ModelledColumn):
         return options
-    options |= column.described()
+    described = column.described().items()
+    options |= {word: value for word, value in described if value != getattr(reading, word, None)}
     options |= {"other": column.other_written} if column.other is not None else {}
     options |= {"nullable": True} if column.nullable else {}
     return options | ({"nulls": list(column.nulls)} if column.nulls else {})
@@ -223,8 +242,8 @@ def _broken(line: str, indent: str) -> list[str]:
 def _flow(value: object) -> str:
     """A value in YAML's flow style; every text that could be read as something else is quoted."""
     match value:
-        case bool():
-            return "true" if value else "false"
+        case None | bool():
+            return {None: "null", True: "true", False: "false"}[value]
         case int():
             return str(value)
         case float():
@@ -240,9 +259,5 @@ def _flow(value: object) -> str:
 
 def _quoted(text: str) -> str:
     """A text in double quotes, with every letter that a YAML reader may refuse or fold as an escape."""
-    escaped = (letter if letter.isprintable() and letter not in '"\\' else _escape(letter) for letter in text)
-    return f'"{"".join(escaped)}"'
-
-
-def _escape(letter: str) -> str:
-    return f"\\{letter}" if letter in '"\\' else f"\\U{ord(letter):08x}"
+    escapes = {letter: f"\\U{ord(letter):08x}" for letter in text if not letter.isprintable()}
+    return '"' + "".join(escapes.get(letter, letter) for letter in re.sub(r'(["\\])', r"\\\1", text)) + '"'

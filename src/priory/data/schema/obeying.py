@@ -16,11 +16,9 @@ Mask = NDArray[np.bool_]
 
 
 def breaking(schema: Schema, table: Table) -> Mask:
-    """Whether each row breaks a constraint.
-
-    The structural zeros of a schema speak of whole bins; this speaks of the values themselves, so that a row of a bin
-    that lies only partly inside a forbidden combination can be recognised.
-    """
+    """Whether each row breaks a constraint."""
+    # The structural zeros of a schema speak of whole bins; this speaks of the values themselves, so that a row of a bin
+    # that lies only partly inside a forbidden combination can be recognised.
     columns = {column.name: column for column in schema.modelled}
     breaks = np.zeros(len(table), dtype=bool)
     for constraint in schema.constraints:

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from priory.data.dialect import USUAL, Dialect
 from priory.data.kinds import Category, Column, ModelledColumn, PublicValue
 from priory.data.schema.constraints import Constraint, check, one_of
 from priory.data.table import html_facts, html_table, text_table
@@ -24,14 +25,10 @@ MOST_GROUPS = 100_000
 
 @dataclass(frozen=True, kw_only=True)
 class Group:
-    """Groups of rows that get a result each, by their public values.
+    """Groups of rows that get a result each, by their public values."""
 
-    Attributes:
-        by: the columns whose values make the groups.
-        values: the values of each group, or None for all combinations of declared levels.
-    """
-
-    by: tuple[str, ...]
+    by: tuple[str, ...]  # the columns whose values make the groups
+    # the values of each group, or None for all combinations of declared levels
     values: tuple[tuple[PublicValue, ...], ...] | None
 
     def check(self, columns: Sequence[Column]) -> None:
@@ -83,6 +80,7 @@ class Schema:
         person: the id column whose values are persons, if rows of one person belong together.
         groups: groups of rows that get a result each.
         constraints: combinations of values that cannot be.
+        reading: how files spell the cells.
     """
 
     name: str
@@ -90,6 +88,7 @@ class Schema:
     person: str | None = None
     groups: tuple[Group, ...] = ()
     constraints: tuple[Constraint, ...] = ()
+    reading: Dialect = USUAL
 
     @classmethod
     def of(
@@ -100,6 +99,7 @@ class Schema:
         person: str | None = None,
         groups: Iterable[Group] = (),
         constraints: Iterable[Constraint] = (),
+        reading: Dialect = USUAL,
     ) -> "Schema":
         """Build a schema, checking that its parts fit together."""
         columns, groups, constraints = tuple(columns), tuple(groups), tuple(constraints)
@@ -111,7 +111,7 @@ class Schema:
             raise SchemaError(f"a schema's name is a text that is not empty; got {name!r}")
         if person is not None:
             check_person(person, columns)
-        schema = cls(name=name, columns=columns, person=person, groups=groups, constraints=constraints)
+        schema = cls(name=name, columns=columns, person=person, groups=groups, constraints=constraints, reading=reading)
         if not schema.modelled:
             raise SchemaError("no column is modelled; declare at least one that is not id or text")
         for group in groups:
@@ -148,23 +148,18 @@ class Schema:
         A cell that is none of them goes to the last code, which is declared as `other`.
         """
         domain = Domain.of(sizes)
-        return cls.of(
-            [
-                Category.of(column, range(size), other=size - 1)
-                for column, size in zip(domain, domain.shape, strict=True)
-            ],
-            name=name,
-        )
+        pairs = zip(domain, domain.shape, strict=True)
+        return cls.of([Category.of(column, range(size), other=size - 1) for column, size in pairs], name=name)
 
     @classmethod
     def from_public(cls, data: object, *, name: str) -> "Schema":
-        """A schema that fits a public table: a data frame, or the path of a CSV or Parquet file.
+        """A schema that fits a public table: a data frame, or the path of a file.
 
         Never give it private rows: levels and bounds are read from the cells.
         """
-        from priory.data.schema import draft
+        from priory.data.drafting import draft_schema
 
-        return cls.of(draft.columns_of(data), name=name)
+        return draft_schema(data, name=name).schema
 
     def dump(self) -> str:
         """The schema as YAML text."""
@@ -241,9 +236,8 @@ def _found(columns: Sequence[Column], name: str) -> Column:
     for column in columns:
         if column.name == name:
             return column
-    raise SchemaError(
-        f"no such column is declared; {suggestion(name, [column.name for column in columns])}", column=name
-    )
+    near = suggestion(name, [column.name for column in columns])
+    raise SchemaError(f"no such column is declared; {near}", column=name)
 
 
 def modelled_of(columns: Iterable[Column]) -> list[ModelledColumn]:

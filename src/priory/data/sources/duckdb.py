@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from priory.data.sources.containers import plain_file
 from priory.data.sources.encoding import bounded, encoding, person_cell
 from priory.data.sources.files import OpenTable, connect, container_errors, open_file, open_relation
 from priory.data.sources.frames import position
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from priory.data.schema import Schema
     from priory.queries.domain import Clique, Domain
 
+    Data = str | Path | DuckDBPyRelation
+
 DEFAULT_MEMORY = 2**31
 # DuckDB itself does not start with much less.
 LEAST_MEMORY = 2**27
@@ -40,19 +43,12 @@ LEAST_MEMORY = 2**27
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DuckDBSource:
-    """Records held as a table of codes by DuckDB, which moves it to a folder of its own when memory runs short.
+    """Records held as a table of codes by DuckDB, which moves it to a folder of its own when memory runs short."""
 
-    Attributes:
-        domain: the attributes and their sizes.
-        connection: the private database with the table.
-        folder: where it may write; removed with the source.
-        row_limit: how many rows are declared.
-    """
-
-    domain: Domain
-    connection: DuckDBPyConnection
-    folder: str
-    row_limit: int = ROW_LIMIT
+    domain: Domain  # the attributes and their sizes
+    connection: DuckDBPyConnection  # the private database with the table
+    folder: str  # where it may write; removed with the source
+    row_limit: int = ROW_LIMIT  # how many rows are declared
 
     def close(self) -> None:
         """Forget the records and remove the folder; also done when the source is no longer used."""
@@ -66,9 +62,8 @@ class DuckDBSource:
 
     def _counted(self, clique: Domain) -> Factor:
         names = [f"c{self.domain.axis[name]}" for name in clique]
-        found = self.connection.execute(
-            f"SELECT {''.join(f'{name}, ' for name in names)}count(*) AS n FROM codes GROUP BY ALL"
-        ).fetchnumpy()
+        selected = ", ".join([*names, "count(*) AS n"])
+        found = self.connection.execute(f"SELECT {selected} FROM codes GROUP BY ALL").fetchnumpy()
         counts = np.zeros(clique.shape, dtype=np.int64)
         cells = tuple(found[name] for name in names)
         counts[cells] = found["n"].reshape(counts[cells].shape)
@@ -76,30 +71,22 @@ class DuckDBSource:
 
 
 def open_large(
-    data: str | Path | DuckDBPyRelation,
-    schema: Schema,
-    rule: PersonRule | None,
-    *,
-    memory: int = DEFAULT_MEMORY,
-    row_limit: int = ROW_LIMIT,
+    data: Data, schema: Schema, rule: PersonRule | None, *, memory: int = DEFAULT_MEMORY, row_limit: int = ROW_LIMIT
 ) -> Source:
     """A source over a file or a relation: in memory if its codes fit half of `memory` bytes, else in DuckDB."""
     source = open_in_duckdb(data, schema, rule, memory=memory, row_limit=row_limit)
     if _bytes_of_codes(source.connection) * 2 > memory:
         return source
     try:
-        return _in_memory(source)
+        arrays = source.connection.execute("FROM codes").fetchnumpy()
+        codes = tuple(np.ascontiguousarray(arrays[f"c{i}"]) for i in range(len(source.domain)))
+        return MemorySource(source.domain, codes, _records(source.connection), row_limit)
     finally:
         source.close()
 
 
 def open_in_duckdb(
-    data: str | Path | DuckDBPyRelation,
-    schema: Schema,
-    rule: PersonRule | None,
-    *,
-    memory: int = DEFAULT_MEMORY,
-    row_limit: int = ROW_LIMIT,
+    data: Data, schema: Schema, rule: PersonRule | None, *, memory: int = DEFAULT_MEMORY, row_limit: int = ROW_LIMIT
 ) -> DuckDBSource:
     """A source over a file or a relation that stays in DuckDB, whatever its size."""
     if memory < LEAST_MEMORY:
@@ -123,19 +110,17 @@ def _forget(connection: DuckDBPyConnection, folder: str) -> None:
 
 
 def _make_codes(
-    connection: DuckDBPyConnection,
-    data: str | Path | DuckDBPyRelation,
-    schema: Schema,
-    rule: PersonRule | None,
-    folder: Path,
+    connection: DuckDBPyConnection, data: Data, schema: Schema, rule: PersonRule | None, folder: Path
 ) -> None:
     """Create the table `codes`: one row for each record that counts."""
     wanted = [column.name for column in schema.modelled] + ([rule.column] if rule else [])
     if isinstance(data, str | Path):
-        found = open_file(connection, data, wanted)
-        query = _query(found, schema, rule, wanted)
-        with container_errors(data):
-            _keep_codes(connection, query, found, schema, rule)
+        reading, names = schema.reading, [column.name for column in schema.columns]
+        with plain_file(data, reading.encoding) as plain:
+            found = open_file(connection, plain, wanted, reading, names)
+            query = _query(found, schema, rule, wanted)
+            with container_errors(plain.shown):
+                _keep_codes(connection, query, found, schema, rule)
         return
     # A relation lives in its owner's database, where we leave nothing: its codes come over in a file of our own.
     view, file = f"priory_{secrets.token_hex(8)}", folder / "codes.parquet"
@@ -188,17 +173,9 @@ def spelling(connection: DuckDBPyConnection, kind: str) -> Iterator[str]:
 
 def _bytes_of_codes(connection: DuckDBPyConnection) -> int:
     widths = {"UTINYINT": 1, "USMALLINT": 2, "UINTEGER": 4}
-    codes = connection.table("codes")
-    row = sum(widths[str(each)] for each in codes.types)
-    return row * _records(connection)
+    return _records(connection) * sum(widths[str(each)] for each in connection.table("codes").types)
 
 
 def _records(connection: DuckDBPyConnection) -> int:
     found = connection.execute("SELECT count(*) FROM codes").fetchone()
     return int(found[0]) if found else 0
-
-
-def _in_memory(source: DuckDBSource) -> MemorySource:
-    arrays = source.connection.execute("FROM codes").fetchnumpy()
-    codes = tuple(np.ascontiguousarray(arrays[f"c{i}"]) for i in range(len(source.domain.shape)))
-    return MemorySource(source.domain, codes, _records(source.connection), source.row_limit)

@@ -31,10 +31,8 @@ def encoding(
 
 
 def bounded(query: str, names: Sequence[str], max_rows: int) -> str:
-    """Keep the `max_rows` records of each person that come first by `priory.data.persons.record_hash`.
-
-    The key is the query's parameter, written in hexadecimal, so that it stands in no text that a database may log.
-    """
+    """Keep the `max_rows` records of each person that come first by `priory.data.persons.record_hash`."""
+    # The key is the query's parameter, written in hexadecimal, so that it stands in no text that a database may log.
     codes = " || ',' || ".join(f"CAST({name} AS VARCHAR)" for name in names)
     text = f"CAST($key AS VARCHAR) || chr(31) || person || chr(31) || {codes} || chr(31) || CAST(copy AS VARCHAR)"
     rows = ", ".join(["person", *names])

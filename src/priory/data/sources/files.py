@@ -7,38 +7,36 @@ from __future__ import annotations
 
 import csv
 import glob
-import gzip
 import io
 import re
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from priory.data.dialect import DELIMITERS, USUAL, Dialect, unique_names
+from priory.data.sources.containers import GZIP_REASON, PARQUET_SUFFIXES, PlainFile, first_bytes
 from priory.data.sql import Cell, identifier, literal
 from priory.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from duckdb import DuckDBPyConnection, DuckDBPyRelation
-    from numpy.typing import NDArray
 
-DELIMITERS = ",;\t|"
-CSV_SUFFIXES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
-PARQUET_SUFFIXES = (".parquet", ".pq")
 # More than any header of ours; a table with more names than fit here is not one that people edit a schema for.
 HEADER_BYTES = 2**22
+BLANKS = " \t\u00a0"
 # What DuckDB makes of a person's Ctrl-C, in a query and in a function of ours within one.
 INTERRUPTIONS = (
     "Query interrupted",
     "Invalid Input Error: Python exception occurred while executing the UDF: KeyboardInterrupt",
 )
+UTF_8_REASON = "it is not UTF-8 text; name its encoding in the schema, as in reading: {encoding: latin-1}"
 REASONS = {
-    "utf-8": "it is not UTF-8 text; save it again as UTF-8",
-    "unicode": "it is not UTF-8 text; save it again as UTF-8",
+    "utf-8": UTF_8_REASON,
+    "unicode": UTF_8_REASON,
     "not valid UTF8": "a text in it is not UTF-8; write it again with valid texts",
-    "Expected Number of Columns": "a line has more or fewer cells than the header",
+    "Expected Number of Columns": "a line has more or fewer cells than there are columns",
     "unterminated quote": "a quote is opened and not closed",
     "state machine": "its quotes or line ends are irregular; save it again as plain CSV with one kind of line end",
     "Maximum line size": "a line is longer than 2 MB; is a quote left open?",
@@ -46,8 +44,8 @@ REASONS = {
     "too small to be a Parquet": "it is not a Parquet file",
     "Out of Memory": "it needs more memory than it was given; give it more, or free some disk space",
     "No space left": "the temporary folder's disk is full",
-    "gzip": "it is not a gzip file, or it is cut short",
-    "GZIP": "it is not a gzip file, or it is cut short",
+    "gzip": GZIP_REASON,
+    "GZIP": GZIP_REASON,
 }
 
 
@@ -74,12 +72,42 @@ def connect(**settings: str) -> DuckDBPyConnection:
     return connection
 
 
-def open_file(connection: DuckDBPyConnection, path: str | Path, wanted: Collection[str]) -> OpenTable:
-    """Open a CSV or Parquet file in which the columns `wanted` are looked for."""
-    path = check_readable(path)
-    if path.name.lower().endswith(PARQUET_SUFFIXES):
-        return _open_parquet(connection, path)
-    return _open_csv(path, wanted)
+def open_file(
+    connection: DuckDBPyConnection,
+    file: PlainFile,
+    wanted: Collection[str],
+    reading: Dialect = USUAL,
+    columns: Sequence[str] | None = None,
+) -> OpenTable:
+    """Open a CSV or Parquet file in which the columns `wanted` are looked for.
+
+    Where the first line does not name the columns, `columns` does, in order; those of a public file may be left out,
+    and are numbered.
+    """
+    if file.is_any(PARQUET_SUFFIXES):
+        return _open_parquet(connection, file)
+    if reading.header:
+        names, delimiter = _header(file, wanted, reading)
+        return open_csv(file, names, delimiter, reading)
+    delimiter = reading.delimiter or suffix_delimiter(file) or ","
+    if columns is None:
+        columns = unique_names([""] * len(header_names(first_text(file), delimiter, reading)))
+    return open_csv(file, columns, delimiter, reading)
+
+
+def open_csv(file: PlainFile, names: Sequence[str], delimiter: str, reading: Dialect) -> OpenTable:
+    """A CSV file whose columns have these names; every cell is read as text and nothing is guessed."""
+    columns = ", ".join(f"'f{i}': 'VARCHAR'" for i in range(len(names)))
+    path, header = literal(glob.escape(str(file.path))), str(reading.header).lower()
+    table = (
+        f"read_csv({path}, auto_detect = false, header = {header}, "
+        f"columns = {{{columns}}}, delim = {literal(delimiter)}, quote = '\"', escape = '\"', nullstr = '', "
+        "allow_quoted_nulls = false)"
+    )
+    if reading.trim:
+        cells = ", ".join(f"nullif(trim(f{i}, {literal(BLANKS)}), '') AS f{i}" for i in range(len(names)))
+        table = f"(SELECT {cells} FROM {table})"
+    return OpenTable(table, {name: Cell(f"f{i}", "VARCHAR") for i, name in enumerate(names)})
 
 
 def open_relation(relation: DuckDBPyRelation, view: str) -> OpenTable:
@@ -87,16 +115,6 @@ def open_relation(relation: DuckDBPyRelation, view: str) -> OpenTable:
     types = [str(each) for each in relation.types]
     names = zip(relation.columns, types, strict=True)
     return OpenTable(view, {name: Cell(identifier(name), sql_type) for name, sql_type in names})
-
-
-def read_public_file(path: str | Path, wanted: Collection[str]) -> dict[str, NDArray[Any]]:
-    """The columns `wanted` of a public file that it has, as masked arrays: texts where it is CSV."""
-    with connect() as connection, container_errors(path):
-        found = open_file(connection, path, wanted)
-        names = [name for name in found.cells if name in wanted]
-        columns = [f"{found.cells[name].expression} AS c{i}" for i, name in enumerate(names)]
-        arrays = connection.execute(f"SELECT {', '.join(columns) or '1'} FROM {found.table}").fetchnumpy()
-    return {name: arrays[f"c{i}"] for i, name in enumerate(names)}
 
 
 @contextmanager
@@ -117,69 +135,52 @@ def container_errors(what: object) -> Iterator[None]:
         raise DataError(f"{what}{f', line {line[1]}' if line else ''}: {reason}") from None
 
 
-def check_readable(path: str | Path) -> Path:
-    """The path, if it is of a kind that can be read and is a file one may open."""
-    path = Path(path)
-    if not path.name.lower().endswith((*CSV_SUFFIXES, *PARQUET_SUFFIXES)):
-        packed = path.name.lower().endswith((".xz", ".bz2", ".zip", ".zst", ".7z"))
-        raise DataError(
-            f"{path} is of a kind that cannot be read; give {', '.join((*CSV_SUFFIXES, *PARQUET_SUFFIXES))}"
-            + (", unpacked or as .gz" if packed else "")
-        )
-    if path.is_dir():
-        raise DataError(f"{path} is a folder; give a file")
+def suffix_delimiter(file: PlainFile) -> str | None:
+    """The delimiter that the file's name says it has."""
+    return "\t" if file.is_any((".tsv", ".tsv.gz")) else None
+
+
+def first_text(file: PlainFile) -> str:
+    """The beginning of a CSV file, more than any header."""
+    start = first_bytes(file, HEADER_BYTES)
     try:
-        with path.open("rb"):
-            return path
-    except OSError as error:
-        raise DataError(f"{path} cannot be opened: {error.strerror}") from None
+        # The last character may be cut in two by the limit; a header never comes near it.
+        return start.decode("utf-8-sig", errors="ignore" if len(start) == HEADER_BYTES else "strict")
+    except UnicodeDecodeError:
+        raise file.error(UTF_8_REASON) from None
 
 
-def _open_parquet(connection: DuckDBPyConnection, path: Path) -> OpenTable:
-    table = f"read_parquet({literal(glob.escape(str(path)))})"
-    with container_errors(path):
+def records(text: str, delimiter: str) -> Iterator[list[str]]:
+    """The lines of a CSV text as cells, up to one that is none."""
+    try:
+        yield from csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=False)
+    except csv.Error:
+        return
+
+
+def _open_parquet(connection: DuckDBPyConnection, file: PlainFile) -> OpenTable:
+    table = f"read_parquet({literal(glob.escape(str(file.path)))})"
+    with container_errors(file.shown):
         return open_relation(connection.sql(f"SELECT * FROM {table}"), table)
 
 
-def _open_csv(path: Path, wanted: Collection[str]) -> OpenTable:
-    header, delimiter = _header(path, wanted)
-    columns = ", ".join(f"'f{i}': 'VARCHAR'" for i in range(len(header)))
-    # Every cell is read as text and nothing is sniffed: what a cell means is the schema's word.
-    table = (
-        f"read_csv({literal(glob.escape(str(path)))}, auto_detect = false, header = true, columns = {{{columns}}}, "
-        f"delim = {literal(delimiter)}, quote = '\"', escape = '\"', nullstr = '', allow_quoted_nulls = false)"
-    )
-    return OpenTable(table, {name: Cell(f"f{i}", "VARCHAR") for i, name in enumerate(header)})
-
-
-def _header(path: Path, wanted: Collection[str]) -> tuple[list[str], str]:
-    """The names in the first line, and the delimiter that finds most of the columns `wanted` there."""
-    start = _first_bytes(path)
-    try:
-        # The last character may be cut in two by the limit; a header never comes near it.
-        text = start.decode("utf-8-sig", errors="ignore" if len(start) == HEADER_BYTES else "strict")
-    except UnicodeDecodeError:
-        raise DataError(f"{path}: {REASONS['utf-8']}") from None
-    headers = [(_first_record(text, delimiter), delimiter) for delimiter in DELIMITERS]
+def _header(file: PlainFile, wanted: Collection[str], reading: Dialect) -> tuple[list[str], str]:
+    """The names in the first line, and the delimiter: the declared one, or that which finds most of `wanted` there."""
+    text = first_text(file)
+    declared = reading.delimiter or suffix_delimiter(file)
+    headers = [(header_names(text, delimiter, reading), delimiter) for delimiter in declared or DELIMITERS]
     header, delimiter = max(headers, key=lambda found: len(set(found[0]) & set(wanted)))
     if not header:
-        raise DataError(f"{path} is empty; its first line must name the columns")
-    twice = next((name for i, name in enumerate(header) if name in header[:i] and name in wanted), None)
-    if twice is not None:
-        raise DataError(f"{path} has two columns of this name; rename one", column=twice)
-    return header, delimiter
+        raise DataError(f"{file.shown} is empty; its first line must name the columns")
+    names = unique_names(header)
+    for name, given in zip(names, header, strict=True):
+        # Of two columns with one name, the schema has to name both by what they are called here.
+        if name != given and given in wanted and name not in wanted:
+            raise DataError(f"{file.shown} has two columns of this name; rename one", column=given)
+    return names, delimiter
 
 
-def _first_bytes(path: Path) -> bytes:
-    try:
-        with gzip.open(path) if path.name.lower().endswith(".gz") else path.open("rb") as file:
-            return file.read(HEADER_BYTES)
-    except (gzip.BadGzipFile, EOFError):
-        raise DataError(f"{path}: {REASONS['gzip']}") from None
-
-
-def _first_record(text: str, delimiter: str) -> list[str]:
-    try:
-        return next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=False), [])
-    except csv.Error:
-        return []
+def header_names(text: str, delimiter: str, reading: Dialect) -> list[str]:
+    """The cells of the first line."""
+    header = next(records(text, delimiter), [])
+    return [name.strip(BLANKS) for name in header] if reading.trim else header

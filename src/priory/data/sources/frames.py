@@ -17,15 +17,10 @@ Read: TypeAlias = Callable[[int], Cells]
 
 
 def cells_of(frame: Frame, names: Iterable[str]) -> dict[str, Cells]:
-    """The cells of the named columns; further columns are ignored.
+    """The cells of the named columns of a table: pandas, polars, pyarrow, a `Table`, a mapping from names to arrays.
 
-    Args:
-        frame: a pandas, polars or pyarrow table, a `Table`, a mapping from names to arrays or lists, or another data
-            frame that narwhals supports.
-        names: the columns that are needed.
-
-    Raises:
-        DataError: a column is missing or there twice, or this is not a table. Never because of a value.
+    Or another data frame that narwhals supports. A `DataError` where a column is missing or there twice, or this is
+    no table; never because of a value.
     """
     have, read = _opened(frame)
     columns = {name: read(position(have, name)) for name in names}
@@ -36,16 +31,16 @@ def cells_of(frame: Frame, names: Iterable[str]) -> dict[str, Cells]:
 
 
 def names_of(frame: Frame) -> list[str]:
-    """The columns' names that are texts, in order."""
-    return [name for name in _opened(frame)[0] if isinstance(name, str)]
+    """The columns' names in order, if all are texts."""
+    names = _opened(frame)[0]
+    odd = [name for name in names if not isinstance(name, str)]
+    if odd:
+        raise DataError(f"the names of columns are texts; got {odd[0]!r}: rename it, as in frame.columns.astype(str)")
+    return names
 
 
 def position(have: Sequence[object], name: str) -> int:
-    """Where the column `name` is among those the data have.
-
-    Raises:
-        DataError: it is missing or there twice.
-    """
+    """Where the column `name` is among those the data have; a `DataError` if it is missing or there twice."""
     places = [i for i, other in enumerate(have) if isinstance(other, str) and other == name]
     if not places:
         others = [other for other in have if isinstance(other, str)]
@@ -78,9 +73,8 @@ def _opened_by_narwhals(frame: Frame) -> tuple[Names, Read]:
     try:
         known = nw.from_native(frame)
     except TypeError:
-        raise DataError(
-            f"a {type(frame).__name__} is not a table; give a path, a data frame, or a mapping from names to arrays"
-        ) from None
+        hint = "give a path, a data frame, or a mapping from names to arrays"
+        raise DataError(f"a {type(frame).__name__} is not a table; {hint}") from None
     table = (known.collect() if isinstance(known, nw.LazyFrame) else known).to_arrow()
     return list(table.column_names), lambda i: arrow_cells(table.column(i))
 

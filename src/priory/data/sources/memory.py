@@ -20,19 +20,12 @@ MANY = 2**24
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MemorySource:
-    """Records held as one array of codes for each attribute.
+    """Records held as one array of codes for each attribute."""
 
-    Attributes:
-        domain: the attributes and their sizes.
-        codes: the codes of each attribute, all of one length, in the order of the domain.
-        records: how many there are. Secret under add-remove: only the curator may ask.
-        row_limit: how many rows are declared.
-    """
-
-    domain: Domain
-    codes: tuple[Codes, ...]
-    records: int
-    row_limit: int = ROW_LIMIT
+    domain: Domain  # the attributes and their sizes
+    codes: tuple[Codes, ...]  # the codes of each attribute, all of one length, in the order of the domain
+    records: int  # how many there are. Secret under add-remove: only the curator may ask
+    row_limit: int = ROW_LIMIT  # how many rows are declared
 
     def __repr__(self) -> str:
         return f"MemorySource({len(self.domain)} attributes)"

@@ -30,18 +30,12 @@ class Source(Protocol):
     def count(self, cliques: Sequence[Clique]) -> list[Factor]:
         """How many records fall into each cell, as integers, for each clique in the order of its attributes.
 
-        Raises:
-            DomainError: a clique names unknown attributes.
-            SizeError: a clique has too many cells to count. Nothing was looked at.
+        A `DomainError` where a clique names unknown attributes, a `SizeError` where one has too many cells to count.
         """
 
 
 def checked_row_limit(row_limit: int | None) -> int:
-    """The number of rows that a source declares, if as many can be counted; 2^32 by default.
-
-    Raises:
-        OptionError: they cannot. Nothing was looked at.
-    """
+    """The number of rows that a source declares, 2^32 by default; an `OptionError` where so many cannot be counted."""
     if row_limit is None:
         return ROW_LIMIT
     if isinstance(row_limit, bool) or not isinstance(row_limit, int) or not 1 <= row_limit <= MOST_ROWS:

@@ -41,7 +41,6 @@ class LBFGS(Solver):
 
     def status(self, problem: Problem, state: State) -> Status:
         if state.falls and state.falls[-1] < self.tolerance and state.value >= MET:
-            return Status(
-                "converged", f"The loss fell by less than {self.tolerance:g} of itself in {self.burst} steps."
-            )
+            reason = f"The loss fell by less than {self.tolerance:g} of itself in {self.burst} steps."
+            return Status("converged", reason)
         return settled(state, self.tolerance, self.iterations)

@@ -20,14 +20,8 @@ _NONE = 1e-290
 def projected(answers: Array, model: Array, projection: Projection = "euclidean", *, covers: bool = True) -> Array:
     """A point of {y ≥ 0, Σy = 1} nearest to `answers` in L1 (Σy ≤ 1 where the query does not cover the domain).
 
-    The nearest point is not unique; all three choices attain the least distance.
-
-    Args:
-        answers: noisy shares.
-        model: the model's own answers, which only "towards the model" looks at.
-        projection: "euclidean" subtracts one number from all (where shares are missing, it scales); "scaled" divides by
-            the sum; "towards the model" cuts or fills each answer at one multiple of the model's.
-        covers: whether the rows of the query cover the whole domain.
+    It is not unique: "euclidean" subtracts one number from all (where shares are missing, it scales); "scaled" divides
+    by the sum; "towards the model" cuts or fills each answer at one multiple of the model's. All are equally near.
     """
     clipped = np.maximum(answers, 0.0)
     total = float(clipped.sum())
@@ -104,12 +98,8 @@ class Raking(Solver):
         for number in order:
             current, misses[number] = self._raked(problem, current, int(number))
         change = float(np.abs(current.marginals - state.marginals).max(initial=0.0)) / problem.total
-        return replace(
-            current,
-            iteration=state.iteration + 1,
-            falls=fall(state.value, current.value, state.falls),
-            carry=Epochs(change, tuple(misses)),
-        )
+        falls = fall(state.value, current.value, state.falls)
+        return replace(current, iteration=state.iteration + 1, falls=falls, carry=Epochs(change, tuple(misses)))
 
     def _raked(self, problem: Problem, state: State, number: int) -> tuple[State, float]:
         """One update: the log ratio of one query's answers is added to its potentials."""

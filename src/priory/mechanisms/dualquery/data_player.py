@@ -97,11 +97,9 @@ def _summed(domain: Domain, rewards: Sequence[Reward], satisfying: Satisfying) -
 
 
 def _branched(domain: Domain, rewards: Sequence[Reward], satisfying: Satisfying) -> NDArray[np.int64]:
-    """By integer programming: x_ak says that attribute a has class k, z_i that query i is satisfied.
-
-    With sums over the classes k that satisfy i, z_i ≤ Σ_k x_ak for each a binds where satisfying is rewarded, and
-    z_i ≥ Σ_a Σ_k x_ak − (|C| − 1) where it has a price; the other side is left to the objective.
-    """
+    """By integer programming: x_ak says that attribute a has class k, z_i that query i is satisfied."""
+    # With sums over the classes k that satisfy i, z_i ≤ Σ_k x_ak for each a binds where satisfying is rewarded, and
+    # z_i ≥ Σ_a Σ_k x_ak − (|C| − 1) where it has a price; the other side is left to the objective.
     from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import lil_array
 
@@ -111,10 +109,8 @@ def _branched(domain: Domain, rewards: Sequence[Reward], satisfying: Satisfying)
         (dict.fromkeys(range(starts[a], starts[a + 1]), 1.0), 1.0, 1.0) for a in range(len(domain))
     ]
     for i, (each, along) in enumerate(zip(rewards, satisfying, strict=True)):
-        columns = [
-            starts[domain.axis[name]] + np.flatnonzero(inside)
-            for name, inside in zip(each.query.clique, along, strict=True)
-        ]
+        named = zip(each.query.clique, along, strict=True)
+        columns = [starts[domain.axis[name]] + np.flatnonzero(inside) for name, inside in named]
         if each.reward > 0:
             limits += [({choices + i: 1.0, **dict.fromkeys(p.tolist(), -1.0)}, -np.inf, 0.0) for p in columns]
         else:

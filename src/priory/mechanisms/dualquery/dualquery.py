@@ -62,14 +62,8 @@ class DualQuery:
         shares = count.rest.split([self._price(t, count.rest, count.total) for t in range(1, rounds)])
         for t, share in enumerate(shares, start=1):
             played = [s + answers(q, game[-1].row, curator.domain) for q, s in zip(workload, played, strict=True)]
-            picks = curator.choose(
-                workload.queries,
-                [count.total * s for s in played],
-                Payoff(t, count.total),
-                share,
-                draws=self.samples,
-                kind="noisy-max",
-            )
+            estimates, payoff = [count.total * s for s in played], Payoff(t, count.total)
+            picks = curator.choose(workload.queries, estimates, payoff, share, draws=self.samples, kind="noisy-max")
             game.append(_round(workload, curator.domain, picks, self._sharpness(share, t), rng))
         return _released(Release(curator.domain, (count.measurement,), curator.statement("dualquery")), game)
 
@@ -118,13 +112,9 @@ class DualQuery:
         return float(epsilon) / (2 * rounds * share.max_rows)
 
     def _first(self, rng: np.random.Generator) -> tuple[Pick, ...]:
-        query = rng.choice(
-            len(self.workload), self.samples, p=np.array([q.rows for q in self.workload]) / self.workload.rows
-        )
-        return tuple(
-            Pick(int(i), int(rng.integers(self.workload.queries[i].rows)), is_complement=bool(rng.integers(2)))
-            for i in query
-        )
+        rows = np.array([query.rows for query in self.workload])
+        chosen = rng.choice(len(rows), self.samples, p=rows / self.workload.rows)
+        return tuple(Pick(int(i), int(rng.integers(rows[i])), is_complement=bool(rng.integers(2))) for i in chosen)
 
 
 def _released(release: Release, game: Sequence[Round]) -> Release:
@@ -137,7 +127,6 @@ def _round(
     workload: Workload, domain: Domain, picks: Sequence[Pick], sharpness: float, rng: np.random.Generator
 ) -> Round:
     """The record that satisfies as few of the picks as can be; a complement is one to satisfy."""
-    rewards = [
-        Reward(workload.queries[pick.query].row(pick.cell or 0), 1.0 if pick.is_complement else -1.0) for pick in picks
-    ]
+    rows = [workload.queries[pick.query].row(pick.cell or 0) for pick in picks]
+    rewards = [Reward(row, 1.0 if pick.is_complement else -1.0) for row, pick in zip(rows, picks, strict=True)]
     return Round(tuple(picks), tuple(best_record(domain, rewards, rng).tolist()), sharpness)

@@ -65,12 +65,10 @@ def answers(query: Query, row: Sequence[int], domain: Domain) -> Array:
 
 
 def sampled_model(workload: Workload, release: Release, *, tolerance: float = 3e-4) -> Model:
-    """The graphical model under which DualQuery's samples are most likely [Private-PGM, Algorithm 5].
+    """The graphical model under which the samples of DualQuery's release are most likely [Private-PGM, Algorithm 5].
 
-    Args:
-        workload: what DualQuery was to answer.
-        release: what it released.
-        tolerance: the relative rise of the likelihood below which it stops; what it gains beyond is mostly noise.
+    `workload` is what it was to answer. It stops where the likelihood rises by less than `tolerance` of itself: what it
+    gains beyond is mostly noise.
     """
     loss = SampleLoss(release.domain, workload, rounds_of(release), released_total(release.measurements))
     return most_likely(loss, tolerance=tolerance)
@@ -192,13 +190,11 @@ class _Stretch:
 
 
 def most_likely(loss: SampleLoss, *, tolerance: float, steps: int = 100) -> Model:
-    """The model of least loss, and in its diagnostics the path to it.
-
-    Near the answers at hand the loss is below a parabola, the one that noisy answers would give: those at hand less
-    slope/curvature, with standard deviations of 1/√curvature. So a step is one of `Dual` on such answers, as cold as
-    the loss allows. The first is on the answers of DualQuery's own records. It has converged when the loss fell by less
-    than `tolerance` of itself in each of three steps.
-    """
+    """The model of least loss, and in its diagnostics the path to it."""
+    # Near the answers at hand the loss is below a parabola, the one that noisy answers would give: those at hand less
+    # slope/curvature, with standard deviations of 1/√curvature. So a step is one of `Dual` on such answers, as cold as
+    # the loss allows. The first is on the answers of DualQuery's own records. It has converged when the loss fell by
+    # less than `tolerance` of itself in each of three steps.
     search = _Search.of(loss)
     state = search.near_the_records()
     path, falls, temperature = [state.point(0, 0.0)], [math.inf], 1.0
@@ -277,9 +273,8 @@ class _Search:
     def moved(self, state: _State, values: Array, stddevs: Array, temperature: float, settings: Dual) -> _State:
         evidence = replace(self.evidence, values=values, stddevs=stddevs)
         problem = Problem(self.oracle, L2(evidence), self.loss.total)
-        alpha, marginals, calls = solved(
-            problem, state.alpha, near=state.marginals, temperature=temperature, settings=settings
-        )
+        alpha, near = state.alpha, state.marginals
+        alpha, marginals, calls = solved(problem, alpha, near=near, temperature=temperature, settings=settings)
         return self._state(alpha, marginals, state.calls + calls)
 
     def _state(self, alpha: Array, marginals: Array, calls: int) -> _State:

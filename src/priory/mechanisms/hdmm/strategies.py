@@ -9,7 +9,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 
 import numpy as np
 
@@ -45,11 +45,9 @@ class Strategy:
 
 
 def p_identity_error(theta: Array, gram: Array, *, is_pure: bool) -> tuple[float, Array]:
-    """tr(G(AᵀA)⁻¹) and its gradient in Θ, for A = [I; Θ]·S⁻¹ with columns of norm 1 [HDMM, OPT₀].
-
-    S is diagonal, s = 1 + 1ᵀΘ in L1 and √(1 + 1ᵀΘ²) in L2. With M = (I + ΘᵀΘ)⁻¹ = I − Θᵀ(I + ΘΘᵀ)⁻¹Θ the inverse is
-    SMS, the error tr(SGS·M), and its derivative −2ΘM(SGS)M in Θ and 2(G∘M)s in s.
-    """
+    """tr(G(AᵀA)⁻¹) and its gradient in Θ, for A = [I; Θ]·S⁻¹ with columns of norm 1 [HDMM, OPT₀]."""
+    # S is diagonal, s = 1 + 1ᵀΘ in L1 and √(1 + 1ᵀΘ²) in L2. With M = (I + ΘᵀΘ)⁻¹ = I − Θᵀ(I + ΘΘᵀ)⁻¹Θ the inverse is
+    # SMS, the error tr(SGS·M), and its derivative −2ΘM(SGS)M in Θ and 2(G∘M)s in s.
     s = 1 + theta.sum(axis=0) if is_pure else np.sqrt(1 + np.square(theta).sum(axis=0))
     inner = np.linalg.solve(np.eye(len(theta)) + theta @ theta.T, theta)
     m = np.eye(theta.shape[1]) - theta.T @ inner
@@ -85,10 +83,8 @@ def _optimised(gram_bytes: bytes, size: int, is_pure: bool) -> tuple[Array, floa
         value, gradient = p_identity_error(flat.reshape(p, size), gram, is_pure=is_pure)
         return value, gradient.ravel()
 
-    tried = [
-        minimize(error, rng.random(p * size), jac=True, method="L-BFGS-B", bounds=[(0, None)] * (p * size), tol=1e-4)
-        for _ in range(RESTARTS)
-    ]
+    search = partial(minimize, error, jac=True, method="L-BFGS-B", bounds=[(0, None)] * (p * size), tol=1e-4)
+    tried = [search(rng.random(p * size)) for _ in range(RESTARTS)]
     best = min(tried, key=lambda result: float(result.fun))
     theta = np.asarray(best.x).reshape(p, size)
     s = 1 + theta.sum(axis=0) if is_pure else np.sqrt(1 + np.square(theta).sum(axis=0))
@@ -97,11 +93,9 @@ def _optimised(gram_bytes: bytes, size: int, is_pure: bool) -> tuple[Array, floa
 
 
 def best_product(queries: Sequence[Query], weights: Sequence[float], *, is_pure: bool) -> tuple[Query, float]:
-    """A product strategy for weighted queries on one clique, and its error [HDMM, OPT_⊗].
-
-    For one query each part is optimised by itself. For several, parts take turns: the workload that part i sees is
-    Σ_k w_k Π_{j≠i} tr(G_{k,j}(A_jᵀA_j)⁻¹)·G_{k,i}.
-    """
+    """A product strategy for weighted queries on one clique, and its error [HDMM, OPT_⊗]."""
+    # For one query each part is optimised by itself. For several, parts take turns: the workload that part i sees is
+    # Σ_k w_k Π_{j≠i} tr(G_{k,j}(A_jᵀA_j)⁻¹)·G_{k,i}.
     domain = queries[0].domain
     if all(query.is_marginal for query in queries):
         # Each Gram is the identity, for which nothing beats asking as it is; forming it could take any memory.
@@ -121,11 +115,8 @@ def best_product(queries: Sequence[Query], weights: Sequence[float], *, is_pure:
 
 def _gram(part: Part, size: int) -> Array:
     if size > LARGEST_GRAM:
-        raise SizeError(
-            f"a strategy for an attribute of {size:,} values needs a table of {size**2:,} cells; recode it to fewer",
-            cells=size**2,
-            limit=LARGEST_GRAM**2,
-        )
+        said = f"a strategy for an attribute of {size:,} values needs a table of {size**2:,} cells; recode it to fewer"
+        raise SizeError(said, cells=size**2, limit=LARGEST_GRAM**2)
     matrix = part.matrix(size).astype(np.float64)
     return matrix.T @ matrix
 
@@ -138,11 +129,9 @@ def _part_error(part: Part, gram: Array) -> float:
 
 
 def union_strategy(workload: Workload, *, is_pure: bool, is_equal: bool = False) -> Strategy:
-    """A product strategy for each clique of the workload, each with its share [HDMM, OPT₊].
-
-    A share s of ε gives errors 1/s² times as large, a share of ρ 1/s: the best shares are as errors to the power of
-    1/3 and 1/2. With `is_equal` they are equal, as in the experiments of Private-PGM.
-    """
+    """A product strategy for each clique of the workload, each with its share [HDMM, OPT₊]."""
+    # A share s of ε gives errors 1/s² times as large, a share of ρ 1/s: the best shares are as errors to the power of
+    # 1/3 and 1/2. With `is_equal` they are equal, as in the experiments of Private-PGM.
     groups: dict[Clique, list[tuple[Query, float]]] = {}
     for query, weight in zip(workload.queries, workload.weights, strict=True):
         groups.setdefault(query.clique, []).append((query, weight))
@@ -168,11 +157,8 @@ def marginals_strategy(workload: Workload, *, is_pure: bool) -> Strategy:
     shares /= shares.sum()
     measured = np.flatnonzero(shares)
     domain = spectrum.domain
-    return Strategy(
-        tuple(Query.marginal(domain, spectrum.cliques[i]) for i in measured),
-        tuple(float(shares[i]) for i in measured),
-        spectrum.error(shares),
-    )
+    queries = tuple(Query.marginal(domain, spectrum.cliques[i]) for i in measured)
+    return Strategy(queries, tuple(float(shares[i]) for i in measured), spectrum.error(shares))
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,9 +178,8 @@ class Spectrum:
     def of(cls, workload: Workload, *, power: int) -> "Spectrum":
         """The spectrum of a workload of marginals."""
         sizes = {name: n for q in workload for name, n in zip(q.clique, q.domain.shape, strict=True)}
-        closure = dict.fromkeys(
-            subset for c in workload.cliques for k in range(len(c) + 1) for subset in itertools.combinations(c, k)
-        )
+        sizes_of = [(clique, k) for clique in workload.cliques for k in range(len(clique) + 1)]
+        closure = dict.fromkeys(subset for clique, k in sizes_of for subset in itertools.combinations(clique, k))
         asked = dict.fromkeys(closure, 0.0)
         for query, weight in zip(workload.queries, workload.weights, strict=True):
             asked[query.clique] += weight

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 from priory.mechanisms.ide.hierarchy import Level
 from priory.privacy.budget import Budget
+from priory.privacy.noise import expected_noise
 from priory.queries.domain import Clique, Domain
 from priory.queries.query import Query
-from priory.select.noise_size import expected_noise
 
 # Typical distances: of the sizes of groups from equal ones, of a population from public rows, of groups from the whole.
 COUNTS_APART, POPULATION_APART, GROUPS_APART = 0.3, 0.1, 0.25
@@ -83,12 +83,9 @@ def budget_plan(
     best = min(plans, key=lambda plan: _forecast(plan, counting, levels, power))
     first, *rest = budget.split([max(1, round(PARTS * share)) for share in _shares(best, power)])
     paid = iter(rest)
-    return BudgetPlan(
-        counting=first,
-        counts_groups=best[0] is counting,
-        workloads=tuple(() if part is None else part.cliques for part in best[1:]),
-        shares=tuple(None if part is None else next(paid) for part in best[1:]),
-    )
+    workloads = tuple(() if part is None else part.cliques for part in best[1:])
+    shares = tuple(None if part is None else next(paid) for part in best[1:])
+    return BudgetPlan(first, best[0] is counting, workloads, shares)
 
 
 def _part(budget: Budget, domain: Domain, level: Level, choice: CandidateMarginals, total: float) -> _Part:
@@ -110,9 +107,8 @@ def _apart(level: Level) -> float:
 def _forecast(plan: Sequence[_Part | None], counting: _Part, levels: Sequence[Level], power: float) -> float:
     shares = iter(_shares(plan, power))
     distances = (COUNTS_APART, *map(_apart, levels))
-    errors = [
-        apart if part is None else part.error(next(shares), power) for part, apart in zip(plan, distances, strict=True)
-    ]
+    parts = zip(plan, distances, strict=True)
+    errors = [apart if part is None else part.error(next(shares), power) for part, apart in parts]
     if plan[0] is not counting:
         return sum(errors) + COUNTS_APART
     # The counts of groups add up to the number of rows, and their noise to the root of their number.

@@ -27,10 +27,8 @@ Update = Callable[[Sequence[Sample]], list[Array]]
 
 
 def expected_counts(public: PublicRows, level: Level) -> Array:
-    """What parts of all rows the groups have by what public rows say of each of their attributes, which add up to 1.
-
-    Values that no public row has are taken for average ones: where that is all of them, groups are alike.
-    """
+    """What parts of all rows the groups have by what public rows say of each of their attributes, which add up to 1."""
+    # Values that no public row has are taken for average ones: where that is all of them, groups are alike.
     parts = np.ones(len(level.groups))
     for depth, name in enumerate(level.attributes):
         axis = public.domain.axis[name]
@@ -42,20 +40,16 @@ def expected_counts(public: PublicRows, level: Level) -> Array:
 
 
 def likely_counts(level: Level, measurement: Measurement, expected: Array) -> Array:
-    """The mean of each group's count given its noisy one, where counts vary about what is expected as gamma variables.
-
-    How much they vary is estimated from all noisy counts together, beyond their noise. Where they vary less about an
-    equal count for all than about the expected ones, the equal count it is.
-    """
+    """The mean of each group's count given its noisy one; counts vary about what is expected as gamma variables."""
+    # How much they vary is estimated from all noisy counts together, beyond their noise. Where they vary less about an
+    # equal count for all than about the expected ones, the equal count it is.
     noisy = level.counts(measurement)
     if len(noisy) < 3 or not measurement.variance > 0:
         return np.maximum(noisy, 0.0)
     total = max(float(noisy.sum()), 1.0)
     equal = np.full(len(noisy), 1 / len(noisy))
-    spread, means = min(
-        ((_spread(noisy, total * parts, measurement.variance), tuple(total * parts)) for parts in (expected, equal)),
-        key=lambda candidate: candidate[0],
-    )
+    tried = ((_spread(noisy, total * p, measurement.variance), tuple(total * p)) for p in (expected, equal))
+    spread, means = min(tried, key=lambda candidate: candidate[0])
     return _posterior_means(noisy, measurement, np.array(means), spread) if spread > 0 else np.array(means)
 
 
@@ -106,10 +100,9 @@ def updated(
     # None of the small rows is lost, however little is left of it.
     weights = [np.maximum(np.bincount(inverse, weights=prior, minlength=len(codes)), 1e-300) for prior in priors]
     bases = [PublicRows(codes, domain, own) for own in weights]
-    samples = [
-        Sample(bases[above], noisy(level.of_group(tables, group, domain), LEAST_STDDEV), float(count))
-        for group, above, count in zip(level.groups, level.prior_of, counts, strict=True)
-    ]
+    tables_of = [noisy(level.of_group(tables, group, domain), LEAST_STDDEV) for group in level.groups]
+    each = zip(tables_of, level.prior_of, counts, strict=True)
+    samples = [Sample(bases[above], found, float(count)) for found, above, count in each]
     fresh = iter(update([sample for sample in samples if sample.total > 0]))
     ratios = [next(fresh) / sample.base.shares if sample.total > 0 else np.ones(len(codes)) for sample in samples]
     return [priors[above] * ratio[inverse] for above, ratio in zip(level.prior_of, ratios, strict=True)]

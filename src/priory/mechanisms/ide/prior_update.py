@@ -77,8 +77,7 @@ class PriorUpdate:
     def recovered(self, release: Release, transcript: Transcript, budget: Budget) -> Release:
         """The release of a run that ended early: levels that were not answered keep what is known from those above.
 
-        Raises:
-            OptionError: the run was raking, which needs the answers of every level.
+        Not of raking, which needs the answers of every level.
         """
         if self.way == "raking":
             raise OptionError("way", "raking needs the answers of every level")
@@ -153,11 +152,8 @@ class PriorUpdate:
         if self.workloads is not None:
             return [[CandidateMarginals(level.workload, 0.0) if level.workload else None] for level in hierarchy]
         features = tuple(name for name in self.public.domain if name not in hierarchy[-1].attributes)
-        candidates = (
-            (strongest_pairs(self.public, features), 0.0),
-            (small_singles(self.public, features), SINGLES_LEAVE),
-            (unrelated_singles(self.public, features), FEW_LEAVE),
-        )
+        singles, few = small_singles(self.public, features), unrelated_singles(self.public, features)
+        candidates = ((strongest_pairs(self.public, features), 0.0), (singles, SINGLES_LEAVE), (few, FEW_LEAVE))
         every = [CandidateMarginals(tuple(cliques), rest) for cliques, rest in candidates if cliques]
         return [[None, *every] for _ in hierarchy]
 

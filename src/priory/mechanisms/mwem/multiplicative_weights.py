@@ -46,13 +46,10 @@ class MultiplicativeWeights:
     def allowed(self, domain: Domain, measured: Sequence[Clique], cliques: Sequence[Clique]) -> NDArray[np.bool_]:
         sizes = [self._size(domain, [*measured, clique]) for clique in cliques]
         if min(sizes) > self.most_cells:
-            raise SizeError(
-                f"multiplicative weights would need tables of {min(sizes):.3g} cells; the limit is "
-                f"{self.most_cells:.3g}; use tables for connected attributes only, fewer rounds, or a graphical model",
-                cells=min(sizes),
-                limit=self.most_cells,
-                cliques=list(cliques[:1]),
-            )
+            least, limit = min(sizes), self.most_cells
+            said = f"multiplicative weights would need tables of {least:.3g} cells; the limit is {limit:.3g}"
+            hint = "use tables for connected attributes only, fewer rounds, or a graphical model"
+            raise SizeError(f"{said}; {hint}", cells=least, limit=limit, cliques=list(cliques[:1]))
         return np.array(sizes) <= self.most_cells
 
     def model(self, domain: Domain, measurements: Sequence[Measurement], total: float, before: Model | None) -> Model:
@@ -133,7 +130,11 @@ class WeightedTable:
 
     def step(self, measurement: Measurement, total: float) -> Array:
         """A(x) ← A(x)·exp(q(x)(m − q(A))/2n), and what q was multiplied by in the exponent."""
-        return self._one(measurement, total) if measurement.query.rows == 1 else self._several(measurement, total)
+        query = measurement.query
+        if query.rows == 1:
+            return self._one(measurement, total)
+        shares = Factor(self.domain, self.weights).project(query.clique).values / self.mass
+        return self._leap(query, exponents(measurement.values, total * query(shares), total, _largest(query)))
 
     def _one(self, measurement: Measurement, total: float) -> Array:
         read = self._read(measurement)
@@ -150,11 +151,6 @@ class WeightedTable:
             self.weights /= self.weights.sum()
             self.mass = 1.0
         return np.full(measurement.query.shape, step)
-
-    def _several(self, measurement: Measurement, total: float) -> Array:
-        query = measurement.query
-        shares = Factor(self.domain, self.weights).project(query.clique).values / self.mass
-        return self._leap(query, exponents(measurement.values, total * query(shares), total, _largest(query)))
 
     def _leap(self, query: Query, steps: Array) -> Array:
         """A step of any length, in logarithms."""

@@ -3,15 +3,19 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Protocol
+from typing import ClassVar, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from priory.errors import OptionError
+from priory.errors import OptionError, SizeError
+from priory.estimate.estimator import estimate
+from priory.estimate.measured import evidence, public_total
+from priory.estimate.problem import Solver
 from priory.measure import measure
 from priory.mechanisms.steps.total import counted, released_total
 from priory.model.bases import Uniform
+from priory.model.engine.plan import MEMORY_IN_BYTES, plan
 from priory.model.model import Model
 from priory.model.structural_zeros import without_zeros
 from priory.privacy.budget import Budget
@@ -24,6 +28,8 @@ from priory.queries.workload import Workload
 from priory.release import Release
 from priory.release.estimated import uniform
 
+Stop = Literal["fission", "converged"]
+
 
 class Update(Protocol):
     """How measurements become a model; free, and the same on a rerun from the release."""
@@ -35,11 +41,7 @@ class Update(Protocol):
         """Whether `final` needs the models of all rounds, and not the last alone."""
 
     def allowed(self, domain: Domain, measured: Sequence[Clique], cliques: Sequence[Clique]) -> NDArray[np.bool_]:
-        """Which of `cliques` could be measured after `measured` and still be modelled.
-
-        Raises:
-            SizeError: none; with the forecast.
-        """
+        """Which of `cliques` a model could take beside `measured`; if none, a `SizeError` with the forecast."""
 
     def model(self, domain: Domain, measurements: Sequence[Measurement], total: float, before: Model | None) -> Model:
         """The model after `measurements`, of which all but the last are in the model `before`."""
@@ -78,13 +80,8 @@ class MWEM:
         shares = zip(*[iter(count.rest.split([1] * 2 * rounds))] * 2, strict=True)
         for number, (picking, measuring) in enumerate(shares, start=1):
             curator.report_progress(number, rounds)
-            [pick] = curator.choose(
-                workload.queries,
-                models[-1].answers(workload.queries),
-                AbsoluteError(),
-                picking,
-                allowed=self._allowed(curator.domain, measured),
-            )
+            answers, allowed = models[-1].answers(workload.queries), self._allowed(curator.domain, measured)
+            [pick] = curator.choose(workload.queries, answers, AbsoluteError(), picking, allowed=allowed)
             query = workload.queries[pick.query].row(pick.cell or 0)
             measured += measure(curator, [query], measuring)
             models = self._with(models, curator.domain, measured, count.total)
@@ -115,3 +112,43 @@ class MWEM:
         fits = self.update.allowed(domain, [m.query.clique for m in measured], cliques)
         by_clique = dict(zip(cliques, fits.tolist(), strict=True))
         return np.repeat([by_clique[q.clique] for q in self.workload], [q.rows for q in self.workload])
+
+
+def graphical_model(release: Release, *, solver: Solver | None = None, stop: Stop = "fission") -> Model:
+    """The graphical model of a release's measurements; the number of rows is public or estimated from them."""
+    total = public_total(release.measurements)
+    return estimate(evidence(release.measurements), release.domain, total=total, solver=solver, stop=stop)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Graphical:
+    """The update of MWEM+PGM: a graphical model of all measurements so far [Private-PGM, §4.3].
+
+    Attributes:
+        solver: how it is estimated.
+        stop: when the estimate stops.
+        memory_in_bytes: what the model may need; answers that would make it larger are not picked.
+    """
+
+    solver: Solver | None = None
+    stop: Stop = "fission"
+    memory_in_bytes: int = MEMORY_IN_BYTES
+    is_average: ClassVar[bool] = False
+    name: ClassVar[str] = "mwem+pgm"
+
+    def allowed(self, domain: Domain, measured: Sequence[Clique], cliques: Sequence[Clique]) -> NDArray[np.bool_]:
+        if plan(domain, [*measured, *cliques], memory_in_bytes=2**62).memory_in_bytes <= self.memory_in_bytes:
+            return np.ones(len(cliques), dtype=np.bool_)
+        sizes = [plan(domain, [*measured, clique], memory_in_bytes=2**62).memory_in_bytes for clique in cliques]
+        if min(sizes) > self.memory_in_bytes:
+            least, most = min(sizes), self.memory_in_bytes
+            said = f"every clique of the workload needs a model of at least {least:.3g} bytes; {most:.3g} are allowed"
+            raise SizeError(said, cells=least // 8, limit=most // 8, cliques=list(cliques[:8]))
+        return np.array(sizes) <= self.memory_in_bytes
+
+    def model(self, domain: Domain, measurements: Sequence[Measurement], total: float, before: Model | None) -> Model:
+        base, asked = None if before is None else before.base, evidence(measurements)
+        return estimate(asked, domain, base=base, total=total, solver=self.solver, stop=self.stop, warm=before)
+
+    def final(self, models: Sequence[Model]) -> Model:
+        return models[-1]

@@ -93,9 +93,6 @@ def cell_query(query: Query, cell: int) -> Query:
 
 def _check_size(rows: int, queries: int) -> None:
     if rows * max(queries, 1) > MOST_CODES:
-        raise SizeError(
-            f"{rows:,} rows for {queries:,} queries are more than {MOST_CODES:,} codes: "
-            "bring public rows, or ask fewer queries",
-            cells=rows * queries,
-            limit=MOST_CODES,
-        )
+        said = f"{rows:,} rows for {queries:,} queries are more than {MOST_CODES:,} codes"
+        hint = "bring public rows, or ask fewer queries"
+        raise SizeError(f"{said}: {hint}", cells=rows * queries, limit=MOST_CODES)

@@ -124,9 +124,8 @@ def carried_out(steps: Iterable[Instruction], buffer: Array, algebra: Algebra) -
 
 def view(buffer: Array, start: int, shape: Sequence[int], strides: Sequence[int]) -> Array:
     """A table in the buffer as an array; strides count cells."""
-    return np.ndarray(
-        tuple(shape), np.float64, buffer, start * _DOUBLE, tuple([stride * _DOUBLE for stride in strides])
-    )
+    steps = tuple([stride * _DOUBLE for stride in strides])
+    return np.ndarray(tuple(shape), np.float64, buffer, start * _DOUBLE, steps)
 
 
 def bound(step: Instruction, buffer: Array) -> tuple[Any, ...]:
@@ -177,12 +176,10 @@ def _blocked(array: Array, axis: int, size: int) -> Array:
 
 @lru_cache(maxsize=1024)
 def block_of(m: int, k: int, n: int) -> tuple[int, int]:
-    """How many rows and columns of a product to compute at once.
-
-    BLAS starts threads for products of more than 2^18 terms and lets them spin on each other: where another process has
-    another core, a product of 50 µs then takes milliseconds. In blocks below that it takes one core, as fast; all
-    cores are put to work by pieces instead. docs/studies/libraries.md compares this with threadpoolctl.
-    """
+    """How many rows and columns of a product to compute at once."""
+    # BLAS starts threads for products of more than 2^18 terms and lets them spin on each other: where another process
+    # has another core, a product of 50 µs then takes milliseconds. In blocks below that it takes one core, as fast; all
+    # cores are put to work by pieces instead. docs/studies/libraries.md compares this with threadpoolctl.
     if m * k * n <= _ONE_THREAD:
         return m, n
     fitting = [(r, c) for r in _divisors(m) for c in _divisors(n) if r * c * k <= _ONE_THREAD]

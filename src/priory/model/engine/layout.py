@@ -69,10 +69,8 @@ class Layout:
 
     def unpack(self, vector: Array) -> dict[Clique, Factor]:
         """The tables of a vector, as views of it."""
-        return {
-            clique: Factor(Domain(clique, shape), vector[span].reshape(shape))
-            for clique, shape, span in zip(self.cliques, self.shapes, self.spans, strict=True)
-        }
+        tables = zip(self.cliques, self.shapes, self.spans, strict=True)
+        return {clique: Factor(Domain(clique, shape), vector[span].reshape(shape)) for clique, shape, span in tables}
 
 
 def potentials_of(domain: Domain, potentials: Mapping[Any, Values]) -> dict[Clique, Factor]:

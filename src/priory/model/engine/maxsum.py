@@ -31,12 +31,8 @@ def best_row(
     buckets = plan(domain, checked, memory_in_bytes=2**62).buckets
     largest = max((math.prod(domain.shape[i] for i in (v, *rest)) for v, rest in buckets), default=1)
     if largest > most_cells:
-        raise SizeError(
-            f"the largest table of the search has {largest:.3g} cells; the limit is {most_cells:.3g}",
-            cells=largest,
-            limit=most_cells,
-            cliques=list(checked),
-        )
+        said = f"the largest table of the search has {largest:.3g} cells; the limit is {most_cells:.3g}"
+        raise SizeError(said, cells=largest, limit=most_cells, cliques=list(checked))
     tables: list[_Table] = [(tuple(domain.axis[a] for a in c), factor.values) for c, factor in checked.items()]
     choices: list[tuple[int, tuple[int, ...], NDArray[np.int64]]] = []
     for v, rest in buckets:

@@ -7,8 +7,7 @@ from functools import cached_property, lru_cache
 
 from priory.data.table import html_facts
 from priory.errors import OptionError, SizeError
-from priory.model.engine.elimination import Bucket, Scope, best_order
-from priory.model.engine.sizing import Sizer
+from priory.model.engine.elimination import Bucket, Scope, Sizer, best_order
 from priory.model.engine.split import Split, best_split
 from priory.queries.domain import Clique, Domain
 
@@ -37,23 +36,15 @@ class Bag:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """How the marginals of a set of cliques will be computed, described before anything is allocated.
+    """How the marginals of a set of cliques will be computed, described before anything is allocated."""
 
-    Attributes:
-        domain: all attributes.
-        cliques: the cliques asked for.
-        buckets: the elimination order: each attribute, as a number into the domain, with its neighbours at that time.
-        maximal: the cliques that are not inside another one.
-        home: for each clique, the index of its maximal clique in `maximal` (−1 for the empty clique).
-        bags: children before parents.
-    """
-
-    domain: Domain
-    cliques: tuple[Clique, ...]
+    domain: Domain  # all attributes
+    cliques: tuple[Clique, ...]  # the cliques asked for
+    # the elimination order: each attribute, as a number into the domain, with its neighbours at that time
     buckets: tuple[Bucket, ...]
-    maximal: tuple[Clique, ...]
-    home: tuple[int, ...]
-    bags: tuple[Bag, ...]
+    maximal: tuple[Clique, ...]  # the cliques that are not inside another one
+    home: tuple[int, ...]  # for each clique, the index of its maximal clique in `maximal` (−1 for the empty clique)
+    bags: tuple[Bag, ...]  # children before parents
 
     def attributes_of(self, bag: Bag) -> Clique:
         """The names of a bag's members, in the order of its axes."""
@@ -92,11 +83,8 @@ class Plan:
     @cached_property
     def operations(self) -> int:
         """Multiplications and additions of one call, forward and back."""
-        return sum(
-            sum(self._tables(bag)) * (2 + len(bag.leaves) + len(bag.children))
-            + (3 * self.cells_of(bag) if bag.split else 0)
-            for bag in self.bags
-        )
+        tables = [sum(self._tables(bag)) * (2 + len(bag.leaves) + len(bag.children)) for bag in self.bags]
+        return sum(tables) + sum(3 * self.cells_of(bag) for bag in self.bags if bag.split)
 
     @cached_property
     def memory_in_bytes(self) -> int:
@@ -151,14 +139,12 @@ class Plan:
         if self.memory_in_bytes <= memory_in_bytes:
             return self
         blamed = self._blamed()
-        raise SizeError(
-            f"the model would need {_bytes(self.memory_in_bytes)}, {_bytes(memory_in_bytes)} are allowed; its largest "
-            f"table has {_number(self.largest_table)} cells, because of the cliques {[list(c) for c in blamed]}; "
-            "measure fewer or smaller cliques, recode attributes to fewer values, or allow more memory",
-            cells=self.memory_in_bytes // 8,
-            limit=memory_in_bytes // 8,
-            cliques=blamed,
-        )
+        need = f"the model would need {_bytes(self.memory_in_bytes)}, {_bytes(memory_in_bytes)} are allowed"
+        cells, cliques = _number(self.largest_table), [list(clique) for clique in blamed]
+        why = f"its largest table has {cells} cells, because of the cliques {cliques}"
+        hint = "measure fewer or smaller cliques, recode attributes to fewer values, or allow more memory"
+        limit = memory_in_bytes // 8
+        raise SizeError(f"{need}; {why}; {hint}", cells=self.memory_in_bytes // 8, limit=limit, cliques=blamed)
 
     def _blamed(self, most: int = 8) -> list[Clique]:
         largest = max(self.bags, key=self.cells_of, default=None)
@@ -253,16 +239,10 @@ def _bags(
         # The table takes the axes of a clique that covers it, so that its potentials need no copy.
         axes = [domain.axis[name] for name in cover] if cover else sorted(draft.members, key=lambda v: -index[v])
         factors = [] if cover else [scopes[j] for j in draft.leaves] + [drafts[j].separator for j in draft.children]
-        bags.append(
-            Bag(
-                members=tuple(axes),
-                separator=tuple([v for v in axes if v in draft.separator]),
-                parent=last - draft.parent if draft.parent >= 0 else -1,
-                leaves=tuple(draft.leaves),
-                children=tuple([last - j for j in draft.children]),
-                split=None if cover else best_split(axes, [domain.shape[v] for v in axes], factors, draft.separator),
-            )
-        )
+        split = None if cover else best_split(axes, [domain.shape[v] for v in axes], factors, draft.separator)
+        separator = tuple([v for v in axes if v in draft.separator])
+        parent, children = last - draft.parent if draft.parent >= 0 else -1, tuple([last - j for j in draft.children])
+        bags.append(Bag(tuple(axes), separator, parent, tuple(draft.leaves), children, split))
     return tuple(bags)
 
 

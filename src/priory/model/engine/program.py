@@ -78,10 +78,8 @@ class Program:
 
 
 def program(plan: Plan, layout: Layout, *, scaled: bool = False) -> Program:
-    """Write `plan` out for the cliques of `layout`, which are the plan's.
-
-    Where it is `scaled`, the tables of cut bags are divided by their maximum too: single precision needs that.
-    """
+    """Write `plan` out for the cliques of `layout`, which are the plan's."""
+    # Where it is `scaled`, the tables of cut bags are divided by their maximum too: single precision needs that.
     return _Writer(plan, layout, scaled=scaled).written()
 
 

@@ -38,11 +38,8 @@ class Split:
     @property
     def tables(self) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
         """The axes of F, G and H."""
-        return (
-            self.batch + self.left + self.summed,
-            self.batch + self.summed + self.right,
-            self.batch + self.left + self.right,
-        )
+        batch, left, summed, right = self.batch, self.left, self.summed, self.right
+        return batch + left + summed, batch + summed + right, batch + left + right
 
 
 def best_split(
