@@ -18,6 +18,7 @@ EXPERIMENTS = (
     "adult_raw",
     "default_fit",
     "exact_gaussian",
+    "discovery",
     "package_tables",
     "skewed_numbers",
 )

@@ -18,6 +18,12 @@ settings.register_profile("priory", deadline=None, suppress_health_check=[Health
 settings.load_profile("priory")
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Tests keep nothing in the user's folders."""
+    os.environ["PRIORY_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--data", default=os.environ.get("PRIORY_DATA") or None, help="folder of the real tables")
 

@@ -4,6 +4,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import priory as pr
 from priory.answer.where import Where
 from priory.app.fit import fit
 from priory.data.schema import Schema
@@ -348,3 +349,27 @@ def test_answers_and_rows_of_a_release_that_is_not_private_say_so(release: Relea
         assert "NOT PRIVATE" in str(table)
     private = fit(rows(), SCHEMA, rho=1)
     assert "NOT PRIVATE" not in str(private.count(draws=2)) + str(private.sample(3))
+
+
+def test_without_a_level_the_same_answers_come_without_intervals() -> None:
+    release = fit(rows(200), SCHEMA, rho=1, mechanism="independent", randomness=Replay(seed=1))
+    for verb in (release.marginal, release.mean, release.median, release.share):
+        whole, alone = verb("children", level=0.9), verb("children", level=None)
+        assert [name for name in whole.names if name not in alone.names] == ["low", "high"]
+        assert column(alone, "estimate") == column(whole, "estimate")
+        assert column(alone, "source") == column(whole, "source")
+
+
+def test_cases_that_were_measured_inferred_and_known_before_add_up() -> None:
+    domain = pr.Domain.of({"a": 3, "b": 3, "c": 2, "d": 2})
+    schema = Schema.coded({"a": 3, "b": 3, "c": 2, "d": 2})
+    rng = np.random.default_rng(0)
+    queries = [pr.Query.marginal(domain, clique) for clique in (("a", "b"), ("b", "c"))]
+    measurements = [pr.Measurement.of(query, 100 * rng.random(query.shape), 5.0) for query in queries]
+    release = pr.declared_release(measurements, schema, pr.Budget.of(rho=1))
+    mixed = release.count("(a = 0 and b = 0) or (a = 1 and c = 0)")
+    assert column(mixed, "source") == ["inferred"]
+    parts = [release.count("a = 0 and b = 0"), release.count("a = 1 and c = 0")]
+    assert column(mixed, "estimate")[0] == pytest.approx(sum(column(part, "estimate")[0] for part in parts))
+    before = release.count("(a = 0 and b = 0) or (a = 1 and d = 0)")
+    assert (column(before, "source"), column(before, "low")) == (["prior"], [None])

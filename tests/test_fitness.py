@@ -5,7 +5,7 @@ import pytest
 from typer.testing import CliRunner
 
 from priory.app.public_check import MOST_CELLS, public_fitness
-from priory.cli.frame import app
+from priory.cli.frame import app_of
 from priory.data.schema import Schema
 from priory.errors import BudgetError, DataError
 from priory.privacy.budget import Budget
@@ -74,10 +74,10 @@ def arguments(folder: Path, *more: str) -> list[str]:
 
 def test_plan_opens_the_private_table_only_when_told_and_at_a_price(folder: Path) -> None:
     runner = CliRunner()
-    plain = runner.invoke(app, arguments(folder))
+    plain = runner.invoke(app_of(), arguments(folder))
     assert plain.exit_code == 0, plain.output
     assert "public_check" not in json.loads(plain.stdout)
-    assert runner.invoke(app, arguments(folder, "--check", str(folder / "private.csv"))).exit_code != 0
-    paid = runner.invoke(app, arguments(folder, "--check", str(folder / "private.csv"), "--price", "1000"))
+    assert runner.invoke(app_of(), arguments(folder, "--check", str(folder / "private.csv"))).exit_code != 0
+    paid = runner.invoke(app_of(), arguments(folder, "--check", str(folder / "private.csv"), "--price", "1000"))
     assert paid.exit_code == 0, paid.output
     assert json.loads(paid.stdout)["public_check"]["error"] == pytest.approx(0.4, abs=0.05)

@@ -63,7 +63,7 @@ def test_a_query_that_needs_no_large_marginal_never_forms_it() -> None:
     expected = [(left @ tables[1][:, k::3]) @ right[k::3] for k in range(3)]
     mass = (tables[0] @ tables[1] @ tables[2]).sum()
     np.testing.assert_allclose(fitted.answer(query).reshape(-1), np.array(expected) / mass, rtol=1e-10)
-    with pytest.raises(SizeError, match="cells"):
+    with pytest.raises(SizeError, match="bytes"):
         fitted.project(domain.attributes)
 
 

@@ -83,6 +83,13 @@ def test_a_pipe_gets_the_answers_of_python_as_csv_and_json(
     assert [row["low"] for row in told["rows"]] == wanted.to_dict()["low"]
 
 
+def test_answers_without_intervals_have_no_ends(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out, _ = run(capsys, "query", file, "sex", "--no-intervals")
+    wanted = Release.load(file).marginal("sex").to_dict()
+    assert list(rows_of(out)[0]) == ["sex", "estimate", "source"]
+    assert [float(row["estimate"]) for row in rows_of(out)] == wanted["estimate"]
+
+
 def test_a_terminal_gets_a_table_and_notes_go_to_stderr(file: Path) -> None:
     master, slave = pty.openpty()
     command = [sys.executable, "-m", "priory", "query", str(file), "sex", "--where", "hours-per-week > 30"]

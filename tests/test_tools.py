@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import check_release
+import make_session
 import walk
 import write_constraints
 from walk import Visit
@@ -112,3 +113,19 @@ def test_a_wheel_that_lacks_data_or_holds_junk_is_refused(tmp_path: Path) -> Non
 )
 def test_a_version_is_the_same_everywhere(citation: str, changelog: str, count: int) -> None:
     assert len(check_release.version_problems("1.2.0", citation=citation, changelog=changelog)) == count
+
+
+def test_the_page_of_a_first_session_shows_its_commands_in_order() -> None:
+    page = make_session.PAGE.read_text(encoding="utf-8")
+    places = [page.index(f"$ {command}") for step in make_session.STEPS for command in step.commands]
+    assert places == sorted(places)
+    assert page.startswith(make_session.INTRODUCTION)
+    assert all(f"## {step.title}" in page for step in make_session.STEPS)
+
+
+def test_the_table_of_a_first_session_is_the_same_each_time(tmp_path: Path) -> None:
+    for name in ("one.csv", "other.csv"):
+        make_session.write_table(tmp_path / name)
+    one, other = ((tmp_path / name).read_text(encoding="utf-8") for name in ("one.csv", "other.csv"))
+    assert one == other
+    assert one.count("\n") > make_session.PATIENTS

@@ -161,6 +161,8 @@ def callers(frame: FrameType) -> Iterator[FrameType]:
 
 def fit_of_the_town(mechanism: str | None) -> list[Visit]:
     """The walk of `priory fit` on the embedded town, into a folder that is thrown away."""
+    # The verb is imported before anybody looks: what modules do when they are imported is no part of the walk.
+    import priory.cli.fit  # noqa: F401
     from priory import town
     from priory.cli import main
 

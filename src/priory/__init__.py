@@ -47,16 +47,18 @@ if TYPE_CHECKING:
 
 # fmt: off
 __all__ = [
-    "Budget", "Curator", "Domain", "Factor", "Identity", "Ledger", "Matrix", "Mean", "Measurement", "Mixture",
-    "Model", "Moments", "Part", "Point", "Prefix", "PrioryError", "Product", "PublicRows", "Query", "Range", "Recode",
-    "Relation", "Release", "Schema", "Sensitivity", "Set", "Source", "Step", "Table", "Total", "Uniform", "Workload",
-    "combine", "declared_release", "estimate", "evaluate", "explain", "fit", "forecast", "load", "measure",
+    "Budget", "Curator", "Discovery", "Domain", "Factor", "Identity", "Ledger", "Matrix", "Mean", "Measurement",
+    "Mixture", "Model", "Moments", "Part", "Point", "Prefix", "PrioryError", "Product", "PublicRows", "Query", "Range",
+    "Recode", "Relation", "Release", "Schema", "Sensitivity", "Set", "Source", "Step", "Table", "Total", "Uniform",
+    "Workload", "combine", "declared_release", "discover", "estimate", "evaluate", "explain", "fit", "forecast", "load",
+    "measure",
     "open_source", "plan", "public_fitness", "read_measurements", "recover", "sensitivity",
 ]
 # fmt: on
 
 # The public names of each module.
 _NAMES = {
+    "app.discover": "Discovery discover",
     "app.fit": "fit",
     "app.forecast": "forecast",
     "app.public_check": "public_fitness",

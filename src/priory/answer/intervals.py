@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Literal
 
 import numpy as np
@@ -13,7 +14,7 @@ from priory.queries.factor import Array
 from priory.queries.parts import Identity
 from priory.queries.query import Query
 
-Source = Literal["measured", "inferred", "independent by assumption", "prior"]
+Source = Literal["measured", "inferred", "independent by assumption", "drawn", "prior"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +27,8 @@ class Interval:
         high: the upper ends.
         source: "measured" where a measurement has all attributes of the query; "inferred" where measurements tie them
             together only through others, and what the model assumes is judged by how it predicts measured marginals
-            left out; "independent by assumption" where nothing ties some of them to the others; "prior" where nothing
+            left out; "independent by assumption" where nothing ties some of them to the others; "drawn" where they are
+            counted on rows drawn from the model, as working them out would take too much memory; "prior" where nothing
             measured speaks of some of them: nothing is then known of the error.
     """
 
@@ -47,12 +49,9 @@ def source_of(query: Query, measurements: Iterable[Measurement]) -> Source:
 
 def interval_of(answer: Array, errors: Array, hidden: Array, level: float, source: Source) -> Interval:
     """The interval of answers that redraws miss by `errors`, and by `hidden` besides."""
-    # Weibull's quantiles are those a further draw falls below with the wanted chance, however few the draws.
-    low, high = np.quantile(errors, [(1 - level) / 2, (1 + level) / 2], axis=0, method="weibull")
-    more = normal_quantile(level) * hidden
-    return Interval(
-        answer, answer - np.hypot(np.maximum(high, 0), more), answer + np.hypot(np.minimum(low, 0), more), source
-    )
+    spread = np.sqrt(np.mean(errors**2, axis=0))
+    margin = np.hypot(drawn_quantile(level, len(errors)) * spread, normal_quantile(level) * hidden)
+    return Interval(answer, answer - margin, answer + margin, source)
 
 
 def noise_left(query: Query, measurement: Measurement) -> Array:
@@ -78,9 +77,15 @@ def noise_margin(measurement: Measurement, level: float) -> Array:
 
 def normal_quantile(level: float) -> float:
     """How many standard deviations of a normal variable hold it with chance `level`."""
-    from scipy.special import ndtri
+    return NormalDist().inv_cdf((1 + level) / 2)
 
-    return float(ndtri((1 + level) / 2))
+
+def drawn_quantile(level: float, draws: int) -> float:
+    """The same where the deviation is known from so many draws only: Student's, by its expansion in 1/draws."""
+    z = normal_quantile(level)
+    first = (z**3 + z) / (4 * draws)
+    second = (5 * z**5 + 16 * z**3 + 3 * z) / (96 * draws**2)
+    return z + first + second + (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * draws**3)
 
 
 def check_level(level: float) -> None:

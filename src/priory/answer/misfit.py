@@ -1,9 +1,10 @@
 """Misfit: how far a model is from answers that it was not fitted to.
 
-Each measured marginal of two or more attributes is left out in turn, with all that contain it, and predicted from the
-rest; what the prediction misses beyond the noise is misfit: of what the model assumes where nothing was measured. It is
-taken as a share of the predicted count that falls, or stays, as counts grow. Mechanisms measure what their model
-predicts worst, so other answers are rather missed by less. Where no marginal can be left out nothing is known of it.
+Each measured marginal of two or more attributes is left out in turn, with all that contain it, and predicted from its
+neighbours (`answer/neighbours.py`); what the prediction misses beyond the noise is misfit: of what the model assumes
+where nothing was measured. It is taken as a share of the predicted count that falls, or stays, as counts grow.
+Mechanisms measure what their model predicts worst, so other answers are rather missed by less. Where no marginal can be
+left out nothing is known of it.
 """
 
 from collections.abc import Sequence
@@ -11,8 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from priory.estimate.response import without
-from priory.model.model import Model
+from priory.answer.neighbours import Neighbours
 from priory.privacy.measurement import Measurement
 from priory.queries.factor import Array
 
@@ -38,18 +38,11 @@ class Misfit:
     least: float
 
     @classmethod
-    def of(cls, model: Model, measurements: Sequence[Measurement], temperature: float) -> "Misfit":
-        """Leave measured marginals out and see how they are predicted.
-
-        Args:
-            model: the estimate.
-            measurements: what it was estimated from.
-            temperature: at which it responds to its answers.
-        """
+    def of(cls, neighbours: Neighbours, measurements: Sequence[Measurement]) -> "Misfit":
+        """Leave measured marginals out and see how they are predicted."""
         sizes, excess = [], []
         for out in _left_out(measurements):
-            remaining = [m for m in measurements if not set(out.query.clique) <= set(m.query.clique)]
-            predicted = without(model, remaining, out.query, temperature)
+            predicted = out.query(neighbours.predicted(out.query.clique))
             sizes.append(np.ravel(predicted))
             excess.append(np.ravel((out.values - predicted) ** 2 - out.stddev**2))
         if not sizes:
@@ -93,14 +86,14 @@ def _left_out(measurements: Sequence[Measurement]) -> list[Measurement]:
     for out in measurements:
         clique = set(out.query.clique)
         others = [m.query.clique for m in measurements if not clique <= set(m.query.clique)]
-        if len(clique) > 1 and out.query.is_marginal and clique <= {name for other in others for name in other}:
+        if len(clique) > 1 and clique <= {name for other in others for name in other}:
             chosen.append(out)
     return chosen[:: -(-len(chosen) // _MOST)] if chosen else []
 
 
 def _upper(tops: Array, spreads: Array, weights: Array) -> Array:
     """The root of tops/weights with one standard error of the sum added, as noise may hide that much."""
-    return np.sqrt(np.maximum(tops + np.sqrt(spreads), 0.0) / np.maximum(weights, 1e-12))
+    return np.sqrt((np.maximum(tops, 0.0) + np.sqrt(spreads)) / np.maximum(weights, 1e-12))
 
 
 def _falling(tops: Array, spreads: Array, weights: Array) -> Array:

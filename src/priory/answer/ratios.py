@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from priory.answer.basis import Drawn
+from priory.answer.basis import Drawn, aligned
 from priory.queries.factor import Array
 
 # Fewer rows than a millionth of one are nobody.
@@ -41,9 +41,10 @@ def weighed(cells: Sequence[Drawn], weights: Sequence[Array], gather: Gather) ->
     """Sums of cells times weights, over all boxes; what redrawing does not show of cells is independent among them."""
     pairs = list(zip(cells, weights, strict=True))
     variance = sum(gather((found.hidden * weight) ** 2) for found, weight in pairs)
+    repeats = zip(aligned(cells), weights, strict=True)
     return Drawn(
         np.asarray(sum(gather(found.estimate * weight) for found, weight in pairs)),
-        np.asarray(sum(gather(found.repeats * weight) for found, weight in pairs)),
+        np.asarray(sum(gather(repeated * weight) for repeated, weight in repeats)),
         np.sqrt(variance),
         Drawn.summed(cells).source,
     )
@@ -58,7 +59,8 @@ def ratios(cells: Sequence[Drawn], weights: Sequence[Weights], gather: Gather) -
     over = weighed(cells, [each.over for each in weights], gather)
     under = weighed(cells, [each.under for each in weights], added)
     ratio = _divided(over.estimate, under.estimate)
-    repeats = _divided(over.repeats, under.repeats)
+    moved = (over.repeats - over.estimate) - ratio * (under.repeats - under.estimate)
+    repeats = ratio + _divided(moved, under.estimate)
     variance = np.zeros(ratio.shape)
     for found, weight in zip(cells, weights, strict=True):
         hidden = found.hidden**2

@@ -21,6 +21,7 @@ from priory.privacy.ledger import Ledger
 from priory.privacy.progress import Progress, silent
 from priory.privacy.randomness import Randomness, source_of
 from priory.privacy.recorder import Recorder
+from priory.privacy.statement import cost_of, sum_of
 from priory.queries.sensitivity import Relation
 from priory.queries.workload import Workload
 from priory.release import Release
@@ -114,12 +115,17 @@ def fit(
         if book is None:
             book = Ledger.in_memory(budget, dataset=schema.name, schema=text, person=unit)
         book.check(schema=text, person=unit)
+        if (cost := cost_of(schema.discovered)) is not None:
+            # What a person may have edited is noticed before anything is paid: the statement needs the sum.
+            sum_of(budget, cost)
         if unit not in (None, schema.person):
             schema.column(unit)
         account.recorder = recorder = Recorder.beside(output, job)
         account.asked = book, budget
         account.reservation = book.reserve(budget, entry.name)
         with account.reservation as reservation:
+            if not book.terms.schema:
+                book.bind(text)
             source = open_source(data, schema, unit=unit, max_rows=max_rows, key=book.secret, row_limit=row_limit)
             if source.domain != schema.domain:
                 raise DomainError("the source's attributes are not the schema's")

@@ -16,6 +16,7 @@ from priory.audit.accountant import accountant, prices
 from priory.audit.attack import attacked
 from priory.audit.bugs import BUGS, caught
 from priory.audit.canaries import canaries
+from priory.audit.discovery import discoveries, thresholds
 from priory.audit.findings import QUICK, WHOLE, Effort, Finding, Test
 from priory.audit.killed_fits import killed_fits
 from priory.audit.kills import killed_ledgers
@@ -35,6 +36,8 @@ TESTS: tuple[Test, ...] = (
     *(partial(replayed_mechanism, name) for name in MECHANISMS),
     *(partial(replayed_from_public, name) for name, entry in MECHANISMS.items() if entry.with_public is not None),
     *(partial(replayed_setting, name) for name in SETTINGS),
+    thresholds,
+    discoveries,
     *(partial(caught, name) for name in BUGS),
     *(partial(attacked, name) for name in MECHANISMS),
     canaries,

@@ -17,7 +17,9 @@ from numpy.typing import NDArray
 
 from priory.app.registry import Mechanism
 from priory.audit import accountant as accountant_module
+from priory.audit import discovery
 from priory.audit.accountant import prices
+from priory.audit.discovery import complaints_about_discovery, thresholds
 from priory.audit.findings import BUG_PREFIX, Effort, Finding
 from priory.audit.primitives import audited_choice, audited_noise, claim_of
 from priory.audit.replay import Setting, complaints_about
@@ -25,7 +27,7 @@ from priory.audit.settings import SETTINGS, always, default_setting
 from priory.audit.tables import NeighbouringTables
 from priory.data import spelling
 from priory.data.cells import Cells, is_null
-from priory.data.sources import duckdb, opening
+from priory.data.sources import duckdb, opening, raw
 from priory.mechanisms import privbayes
 from priory.mechanisms.mwem.mwem import MWEM
 from priory.privacy import curator as curator_module
@@ -39,7 +41,7 @@ from priory.privacy.measurement import Measurement
 from priory.privacy.noise import Gaussian, Laplace, Noise
 from priory.privacy.scores import Dependence, L1Error, Neighbours, Payoff
 from priory.queries.query import Query
-from priory.queries.sensitivity import largest_change
+from priory.queries.sensitivity import Relation, Sensitivity, largest_change
 from priory.release import Release
 
 # A wrong function takes the right one, and then what that takes.
@@ -265,6 +267,35 @@ def _attacked_choice(effort: Effort) -> str | None:
     return f"≥ {bound:.3f} for a claim of 1" if bound > 1 else None
 
 
+def _discovery(effort: Effort) -> str | None:
+    return next(complaints_about_discovery(effort.neighbours), None)
+
+
+def _thresholds(effort: Effort) -> str | None:
+    return next((f"{finding.test}: {finding.figure}" for finding in thresholds(effort) if not finding.passed), None)
+
+
+def _half_as_far(right: Callable[..., int], noise: Noise, chance: Fraction) -> int:
+    """A threshold half as far above one person as it should be."""
+    one = round(1 / noise.step)
+    return one + (right(noise, chance) - one) // 2
+
+
+def _by_rows(
+    right: Callable[..., Iterator[raw.Values]], table: raw.RawTable, column: str, reading: raw.Reading
+) -> Iterator[raw.Values]:
+    """Values are counted by rows, of which a person may have several."""
+    return right(replace(table, has_persons=False), column, reading)
+
+
+def _all_rows(right: Callable[..., str], query: str, names: Sequence[str], _: int) -> str:
+    return right(query, names, 10**9)
+
+
+def _never_replaced(right: Callable[..., Sensitivity], _: Relation, max_rows: int) -> Sensitivity:
+    return right(Relation.ADD_REMOVE, max_rows)
+
+
 def _scaled(kind: type[Noise], factor: float) -> Callable[[Noise], Noise]:
     return lambda noise: kind(Fraction(float(noise.scale) * factor))
 
@@ -308,6 +339,19 @@ BUGS: dict[str, Bug] = {
     ),
     "a largest cell that ignores max_rows": Bug(
         _replay("best mixture, floor"), ((LargestCell, "sensitivity", _of_one_row),)
+    ),
+    "a threshold for values half as far as it should be": Bug(
+        {"threshold": _thresholds, "replay of discovery": _discovery},
+        ((curator_module, "threshold_within", _half_as_far), (discovery, "threshold_within", _half_as_far)),
+    ),
+    "values counted by rows instead of persons": Bug(
+        {"replay of discovery": _discovery}, ((raw.RawTable, "values", _by_rows),)
+    ),
+    "all rows of a person in a discovery": Bug(
+        {"replay of discovery": _discovery}, ((raw, "bounded_cells", _all_rows),)
+    ),
+    "a person replaced taken for one added in a discovery": Bug(
+        {"replay of discovery": _discovery}, ((curator_module, "persons_sensitivity", _never_replaced),)
     ),
     **{name: Bug({"replay": partial(_first_complaint, always(each))}) for name, each in PLANTED.items()},
     "sensitivity of half the truth, Laplace": _attacked(PURE, _scaled(Laplace, 0.5)),

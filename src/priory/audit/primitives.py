@@ -21,7 +21,7 @@ from priory.privacy.choice import Choice, NoisyMax, PermuteAndFlip
 from priory.privacy.curator import Curator
 from priory.privacy.ledger import Ledger
 from priory.privacy.noise import Integers, Noise
-from priory.privacy.randomness import KINDS
+from priory.privacy.randomness import KINDS, Randomness
 from priory.queries.domain import Domain
 from priory.queries.query import Query
 from priory.queries.sensitivity import Relation
@@ -35,7 +35,7 @@ _QUERY = Query.marginal(_DOMAIN, "a")
 _NEIGHBOURS = (coded(_DOMAIN, [[0]]), coded(_DOMAIN, [[1]]))
 
 
-class Repeated:
+class Repeated(Randomness):
     """Randomness for an attacker: each answer is drawn many times, perhaps with a planted bug in the noise."""
 
     name = "repeated"

@@ -161,7 +161,7 @@ class Law:
 
 
 @dataclass(frozen=True)
-class Biased:
+class Biased(Randomness):
     """A planted bug: noise that is 1 instead of 0 a little too often."""
 
     bias: float  # how much of the probability is moved

@@ -60,7 +60,7 @@ def fit(
     as_json: AsJson = False,
 ) -> None:
     """Make a release of a private table."""
-    with _spending(output), _spoken_warnings(), shown("reading the table", is_wanted=not as_json) as progress:
+    with spending(output), _spoken_warnings(), shown("reading the table", is_wanted=not as_json) as progress:
         check_release_name(output)
         if notebook is not None:
             check_notebook(notebook)
@@ -106,8 +106,8 @@ class _Terminated(KeyboardInterrupt):
 
 
 @contextmanager
-def _spending(output: Path) -> Iterator[None]:
-    """Let no end of a fit leave the question open what was spent; SIGTERM ends it as Ctrl-C does."""
+def spending(output: Path | None) -> Iterator[None]:
+    """Let no end of a run leave the question open what was spent; SIGTERM ends it as Ctrl-C does."""
     try:
         with _terminable():
             yield
@@ -122,10 +122,10 @@ def _spending(output: Path) -> Iterator[None]:
         raise Stopped("out of memory", _left_by(error, output), exit_code=SizeError.exit_code) from None
 
 
-def _left_by(error: BaseException, output: Path) -> Spent | None:
-    """What was spent; None where the release was written before the error came."""
+def _left_by(error: BaseException, output: Path | None) -> Spent | None:
+    """What was spent; None where the output was written before the error came."""
     spent: Spent | None = getattr(error, "spent", None)
-    return NOTHING_SPENT if spent is None and not output.exists() else spent
+    return NOTHING_SPENT if spent is None and not (output and output.exists()) else spent
 
 
 @contextmanager

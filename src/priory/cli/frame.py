@@ -5,58 +5,59 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from functools import partial
+from importlib import import_module
 from typing import Annotated, Any, NoReturn
 
 import typer
 
 import priory
-from priory.cli import (
-    audit,
-    combine,
-    demo,
-    estimate,
-    evaluate,
-    fit,
-    plan,
-    privacy,
-    quality,
-    query,
-    report,
-    sample,
-    schema,
-    statement,
-)
 from priory.cli.output import Stopped
 from priory.data.visible import visible
 from priory.errors import NOTHING_SPENT, PrioryError, Spent
 
 INTERRUPTED = 130
 
-app = typer.Typer(
-    name="priory",
-    help="Release statistics and synthetic tables under differential privacy.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-app.command("demo")(demo.demo)
-app.add_typer(schema.app, name="schema")
-app.command("plan")(plan.plan)
-app.command("fit")(fit.fit)
-app.command("query")(query.query)
-app.command("quality")(quality.quality)
-app.command("sample")(sample.sample)
-app.command("combine")(combine.combine)
-app.command("estimate")(estimate.estimate)
-app.command("report")(report.report)
-app.command("evaluate")(evaluate.evaluate)
-app.add_typer(privacy.ledger, name="ledger")
-app.command("statement")(statement.statement)
-app.command("explain")(privacy.explain)
-app.command("audit")(audit.audit)
+# Each verb with the module of the command line that has it and its name there; groups of verbs are apps of their own.
+VERBS = {
+    "demo": ("demo", "demo"),
+    "schema": ("schema", "app"),
+    "plan": ("plan", "plan"),
+    "fit": ("fit", "fit"),
+    "query": ("query", "query"),
+    "quality": ("quality", "quality"),
+    "sample": ("sample", "sample"),
+    "combine": ("combine", "combine"),
+    "estimate": ("estimate", "estimate"),
+    "report": ("report", "report"),
+    "evaluate": ("evaluate", "evaluate"),
+    "ledger": ("privacy", "ledger"),
+    "statement": ("statement", "statement"),
+    "explain": ("privacy", "explain"),
+    "audit": ("audit", "audit"),
+}
+
+
+def app_of(verbs: Iterable[str] = VERBS) -> typer.Typer:
+    """The command with these verbs: whoever asks a release does not wait for what fits one."""
+    app = typer.Typer(
+        name="priory",
+        help="Release statistics and synthetic tables under differential privacy.",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_options)
+    for verb in verbs:
+        module, name = VERBS[verb]
+        found = getattr(import_module(f"priory.cli.{module}"), name)
+        if isinstance(found, typer.Typer):
+            app.add_typer(found, name=verb)
+        else:
+            app.command(verb)(found)
+    return app
 
 
 def _show_version(*, wanted: bool) -> None:
@@ -65,8 +66,7 @@ def _show_version(*, wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
-def options(
+def _options(
     *,
     version: Annotated[
         bool, typer.Option("--version", callback=lambda wanted: _show_version(wanted=wanted), is_eager=True)
@@ -75,8 +75,8 @@ def options(
     """Release statistics and synthetic tables under differential privacy."""
 
 
-def command() -> Any:  # noqa: ANN401 - Typer's own class
-    """The command with all verbs; its help shows flags as flags."""
+def command(app: typer.Typer) -> Any:  # noqa: ANN401 - Typer's own class
+    """The command of an app; its help shows flags as flags."""
     whole = typer.main.get_command(app)
     groups: list[Any] = [whole]
     while groups:
@@ -94,7 +94,8 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     arguments = sys.argv[1:] if arguments is None else arguments
     complain = partial(_complain, as_json="--json" in arguments)
     try:
-        ended = command()(args=arguments, prog_name="priory", standalone_mode=False)
+        verbs = arguments[:1] if arguments and arguments[0] in VERBS else VERBS
+        ended = command(app_of(verbs))(args=arguments, prog_name="priory", standalone_mode=False)
         sys.stdout.flush()
     except (PrioryError, Stopped) as error:
         kind = error.kind if isinstance(error, Stopped) else type(error).__name__
@@ -103,7 +104,8 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     except typer.TyperException as error:
         # Without arguments Typer shows the help, and has nothing more to say.
         if str(error):
-            nothing = NOTHING_SPENT if arguments[:1] == ["fit"] else None
+            is_paid = arguments[:1] == ["fit"] or arguments[:2] == ["schema", "discover"]
+            nothing = NOTHING_SPENT if is_paid else None
             complain(_usage(error), "UsageError", spent=nothing)
         sys.exit(2)
     except (KeyboardInterrupt, typer.Abort):

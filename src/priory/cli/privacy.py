@@ -10,7 +10,7 @@ from priory.cli.output import AsJson, say, show, write, write_json
 from priory.data.schema import Schema, check_person
 from priory.data.visible import visible
 from priory.errors import OptionError
-from priory.privacy.budget import Budget
+from priory.privacy.budget import Budget, exact
 from priory.privacy.explain import explain as explained
 from priory.privacy.ledger import ENTRY_KEYS, Ledger, Terms, describe
 from priory.queries.sensitivity import Relation
@@ -53,8 +53,10 @@ def explain(
 @ledger.command("init")
 def init(
     path: Annotated[Path, typer.Argument(help="The ledger file to make.")],
-    schema: Annotated[Path, typer.Option(help="The schema of the data set.")],
     *,
+    schema: Annotated[
+        Path | None, typer.Option(help="The schema of the data set; without one, the first fit's is bound to it.")
+    ] = None,
     dataset: Annotated[str | None, typer.Option(help="The data set's name; default: the schema's.")] = None,
     epsilon: Epsilon = None,
     delta: Delta = None,
@@ -63,15 +65,35 @@ def init(
     relation: RelationName = Relation.ADD_REMOVE.value,
     unit: Unit = None,
     max_rows: MaxRows = 1,
+    additive: Annotated[
+        str | None,
+        typer.Option(
+            help="The part of delta for thresholds, as schema discover has; default: none, or 1/10 without a schema."
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Make the book of a data set. Its terms are fixed for good; a new version of the table keeps its book."""
-    described = Schema.load(schema)
-    unit = described.person if unit is None else unit
-    if unit is not None:
+    described = None if schema is None else Schema.load(schema)
+    if described is None and dataset is None:
+        raise OptionError("--dataset", "a book without a schema needs the name of the data set")
+    if described is not None:
+        unit = described.person if unit is None else unit
+    if described is not None and unit is not None:
         check_person(unit, described.columns)
-    total = Budget.of(epsilon=epsilon, delta=delta, rho=rho, currency=currency, relation=relation, max_rows=max_rows)
-    book = Ledger.create(path, Terms(dataset or described.name, described.dump(), total, unit))
+    if additive is None:
+        additive = "0" if described is not None or delta is None else str(exact("delta", delta) / 10)
+    total = Budget.of(
+        epsilon=epsilon,
+        delta=delta,
+        rho=rho,
+        currency=currency,
+        relation=relation,
+        max_rows=max_rows,
+        additive=additive,
+    )
+    name, text = (dataset or "", "") if described is None else (dataset or described.name, described.dump())
+    book = Ledger.create(path, Terms(name, text, total, unit))
     if as_json:
         write_json(describe(book))
         return

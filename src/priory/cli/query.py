@@ -23,7 +23,7 @@ class Details:
     """Options of every answer: which rows, which confidence, and which quantiles."""
 
     where: str | None
-    level: float
+    level: float | None
     at: tuple[float, ...]
 
 
@@ -46,6 +46,7 @@ def query(
     ] = None,
     cdf: Annotated[str | None, typer.Option(metavar="COLUMN", help="Which share has at most each value.")] = None,
     level: Annotated[float, typer.Option(help="How often intervals should hold the truth.")] = 0.9,
+    intervals: Annotated[bool, typer.Option(help="Give each answer its interval.")] = True,
     limit: Annotated[
         int | None, typer.Option(help=f"How many rows to print; on a terminal {SHOWN} by default.")
     ] = None,
@@ -64,8 +65,9 @@ def query(
     asked = [(what, column) for what, column in options.items() if column is not None]
     if len(asked) > 1:
         raise OptionError(f"--{asked[1][0]}", f"ask one thing at a time; --{asked[0][0]} is given, too")
+    how = Details(where, level if intervals else None, tuple(at or [0.5]))
     with working("answering", is_wanted=not as_json):
-        table = _answered(Release.load(release), asked, columns or [], Details(where, level, tuple(at or [0.5])))
+        table = _answered(Release.load(release), asked, columns or [], how)
     _print(table, limit, as_csv=as_csv, as_json=as_json)
 
 

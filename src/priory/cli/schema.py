@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from priory.cli import discover
 from priory.cli.output import AsJson, say, write, write_data, write_json
 from priory.data.dialect import Dialect
 from priory.data.drafting import Draft, draft_schema
@@ -14,12 +15,20 @@ from priory.data.sources.containers import STDIN
 from priory.errors import DataError, OptionError
 
 app = typer.Typer(help="Make a schema from public data, or check one.", no_args_is_help=True)
+app.command("discover")(discover.discover)
+app.command("ask")(discover.ask)
+app.command("from-codebook")(discover.from_codebook)
 
 
 @app.command()
 def init(
     public: Annotated[Path, typer.Argument(help="A public table of any kind that can be opened; - is CSV from stdin.")],
     *,
+    header_only: Annotated[
+        bool, typer.Option("--header-only", help="Read nothing but the names: this may be the private table.")
+    ] = False,
+    has_header: discover.HasHeader = False,
+    columns: discover.Columns = None,
     name: Annotated[str | None, typer.Option(help="The data set's name; default: the file's.")] = None,
     no_header: Annotated[bool, typer.Option("--no-header", help="The first line is a record, not names.")] = False,
     delimiter: Annotated[str | None, typer.Option(help="What stands between cells; default: found.")] = None,
@@ -34,6 +43,9 @@ def init(
     Every column gets a comment: what was seen, what was decided, what else could be chosen. The table is checked
     against the draft.
     """
+    if header_only:
+        discover.names_alone(public, has_header=has_header, columns=columns, name=name, output=output, as_json=as_json)
+        return
     given = {"delimiter": delimiter, "decimal": decimal, "encoding": encoding, "sheet": sheet}
     reading = Dialect.of(header=not no_header, **{word: value for word, value in given.items() if value is not None})
     if output is not None and output.exists():

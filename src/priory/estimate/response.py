@@ -1,40 +1,39 @@
-"""Response: how an estimate moves when its answers do, by one step from where it ended.
+"""Response: how far the answers of an estimate move when fresh noise is added to what was measured.
 
-At temperature λ and centred on the model, a step on its own answers stays where it is, and a step on others moves by
-C(C + λΣ)⁻¹ times what was added to them, with C the covariance of the answers under the model. λ is chosen such that
-the trace of that, the degrees of freedom, is the one of the estimate: as many directions follow the answers as did when
-they were first fitted. Nothing else need be known of how the model was found.
+Near a model whose answers to a measured table are F, an estimate at temperature λ moves them by the δ that minimises
+
+    Σ ((δ − z)/σ)² + λ Σ δ²/F
+
+for noise z, where all tables that have a column agree on how many records have each of its values. That is the step of
+the estimate itself but for what tables tell of each other beyond their columns. It has a closed form: for each table a
+small matrix between the values of its columns, and one system for the counts of all values of all columns. λ is chosen
+such that the trace of the map, the degrees of freedom, is the one of the estimate: as many directions follow answers as
+did when they were first fitted. Nothing else need be known of how the model was found, and no model is fitted.
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from priory.errors import OptionError
-from priory.estimate.dual import Dual, solved
 from priory.estimate.estimator import estimate
 from priory.estimate.evidence import Evidence
-from priory.estimate.loss import L2
-from priory.estimate.problem import Problem
 from priory.estimate.setting import signs_of
-from priory.estimate.tangent import tangent
+from priory.estimate.tables import Columns, Table, tables_of
 from priory.estimate.total import TotalEstimate, total_of
 from priory.model.model import Model
-from priory.model.tilted import Oracle, merged
 from priory.privacy.measurement import Measurement
+from priory.queries.domain import Clique
 from priory.queries.factor import Array
-from priory.queries.query import Query
 
-# The degrees of freedom are met within this share.
-_CLOSE = 0.05
-_TRIALS = 12
-# A step may take long: it must be solved, and not only be on the way.
-_SETTINGS = Dual(inner=200)
-# What may be left over of how answers move, squared, for each degree of freedom.
-_ALONG = 0.01
-# What is left of the first temperature where an estimate was run to the end.
+# The degrees of freedom are met within this share, in so many trials at most.
+_CLOSE, _TRIALS = 0.02, 30
+# Where four times as cold a step finds no more than this share of them more, there are no more.
+_FLAT = 0.002
+# What is left of the usual temperature where an estimate was run to the end.
 _CONVERGED = 1e-3
 # Fewer degrees of freedom than this are none.
 _NONE = 0.5
@@ -44,115 +43,171 @@ _NONE = 0.5
 class Response:
     """A model that is ready to be moved."""
 
-    model: Model
+    model: Model  # the model
     evidence: Evidence  # its measurements, with the model's own answers in place of the noisy ones
     measured: Array  # the noisy ones
     total: TotalEstimate  # how the total follows from the answers
-    temperature: float  # λ; ∞ where nothing moves the model
     marginals: Array  # the model's marginals on the measured cliques, in records
+    temperature: float = math.inf  # λ; ∞ where nothing moves the model
 
     @classmethod
-    def of(cls, model: Model, measurements: Sequence[Measurement]) -> "Response":
-        """How an estimate responds to its measurements.
-
-        Where the model does not say how many degrees of freedom it has, it is estimated anew to see.
-        """
+    def of(cls, model: Model, measurements: Sequence[Measurement], temperature: float | None = None) -> "Response":
+        """How an estimate responds to its measurements; its temperature is found where it is not given."""
         evidence = Evidence.of(model.domain, measurements)
         oracle = model.bind(evidence.layout.cliques)
         marginals = model.total * oracle(np.zeros(evidence.layout.size))[1]
         own = evidence.with_values(evidence.predicted(marginals))
-        still = cls(model, own, evidence.values, _total(model, evidence), math.inf, marginals)
+        still = cls(model, own, evidence.values, _total(model, evidence), marginals)
+        if temperature is not None:
+            return replace(still, temperature=temperature)
         diagnostics = model.diagnostics
         if diagnostics is not None and diagnostics.stop == "converged":
-            return replace(still, temperature=_CONVERGED * still._usual_temperature())
+            return replace(still, temperature=_CONVERGED / float(np.median(own.stddevs)))
         wanted = _degrees_of_freedom(model, measurements)
-        return still if wanted < _NONE else replace(still, temperature=still._temperature(oracle, wanted))
+        return still if wanted < _NONE else replace(still, temperature=still._cooled(wanted))
 
-    def oracle(self) -> Oracle:
-        """One for each thread."""
-        return self.model.bind(self.evidence.layout.cliques)
+    @cached_property
+    def tables(self) -> tuple[Table, ...]:
+        """The measured tables, each once."""
+        return tables_of(self.evidence, self.marginals)
 
-    def moved(self, oracle: Oracle, added: Array) -> tuple[Model, Array]:
-        """The model had `added` been added to its answers, and its answers then."""
-        values = self.evidence.values + added
-        records = self.total(values)
+    @cached_property
+    def columns(self) -> Columns:
+        """The columns that tie them, at this temperature."""
+        return self._columns(self.temperature)
+
+    def _columns(self, temperature: float) -> Columns:
+        return Columns.of(self.tables, self.model.domain, temperature)
+
+    def noise(self, number: int, draws: int, seed: int) -> Array:
+        """Fresh noise for a measurement, of its kind and scale; the draws are the last axis."""
+        span, query = self.evidence.spans[number], self.evidence.queries[number]
+        rng, stddevs = np.random.default_rng([seed, number]), self.evidence.stddevs[span]
+        # One draw after the other, so that the first ones are the same however many there are.
+        size = (draws, span.stop - span.start)
+        is_laplace = self.evidence.kinds[number] == "laplace"
+        drawn = rng.laplace(0, stddevs / 2**0.5, size) if is_laplace else stddevs * rng.standard_normal(size)
+        return np.ascontiguousarray(drawn.T).reshape(*query.shape, draws)
+
+    def added(self, table: Table, draws: int, seed: int) -> Array:
+        """What all fresh noise of a table's measurements adds to it."""
+        shares = zip(table.numbers, table.shares, strict=True)
+        return np.asarray(sum(share[..., None] * self.noise(n, draws, seed) for n, share in shares))
+
+    def records(self, draws: int, seed: int) -> Array:
+        """How far the total moves in each draw."""
+        if (draws, seed) not in self._records:
+            self._records[draws, seed] = self._drawn_records(draws, seed)
+        return self._records[draws, seed]
+
+    @cached_property
+    def _records(self) -> dict[tuple[int, int], Array]:
+        """Those known already: all noise is drawn to find them."""
+        return {}
+
+    def _drawn_records(self, draws: int, seed: int) -> Array:
+        moved = np.zeros(draws)
+        if self.total.is_estimated:
+            for number, span in enumerate(self.evidence.spans):
+                weights = self.total.weights[span]
+                if weights.any():
+                    moved += weights @ self.noise(number, draws, seed).reshape(len(weights), draws)
+        return moved
+
+    def counts(self, draws: int, seed: int) -> Array:
+        """How far the counts of the tied columns' values move in each draw."""
         if math.isinf(self.temperature):
-            unmoved = replace(self.model, total=records, diagnostics=None)
-            return unmoved, self.evidence.values * records / self.model.total
-        alpha, marginals = self._step(oracle, values, records, self.temperature)
-        potentials = merged(self.model.potentials, self.evidence.layout.unpack(self.evidence.adjoint(alpha)))
-        return Model(self.model.base, potentials, records), self.evidence.predicted(marginals)
+            return self.grown(self.columns.shares, self.records(draws, seed))
+        noise = (self.added(table, draws, seed) for table in self.tables)
+        return self.columns.moved(noise, self.records(draws, seed))
 
-    def _step(self, oracle: Oracle, values: Array, records: float, temperature: float) -> tuple[Array, Array]:
-        problem = Problem(oracle, L2(self.evidence.with_values(values)), records)
-        alpha, marginals, _ = solved(
-            problem, np.zeros(self.evidence.size), near=self.marginals, temperature=temperature, settings=_SETTINGS
-        )
-        return alpha, marginals
+    def moved(self, index: int, counts: Array, seed: int) -> Array:
+        """How far a table moves in each draw, where those of the columns' values move by `counts`."""
+        table, draws = self.tables[index], counts.shape[1]
+        if not table.query.clique or math.isinf(self.temperature):
+            return self.grown(table.fitted, self.records(draws, seed))
+        added = self.added(table, draws, seed)
+        return self.columns.table(index, added, counts, self.grown(table.fitted, self.records(draws, seed)))
 
-    def _temperature(self, oracle: Oracle, wanted: float) -> float:
-        """By steps of four until the degrees of freedom lie between two temperatures, then by halves.
+    def grown(self, answers: Array, records: Array) -> Array:
+        """How far answers move with the number of records alone."""
+        return np.asarray(answers[..., None] * (records / self.model.total))
 
-        An estimate that took its last step at some temperature follows its answers no less than that step alone would,
-        so it is the hottest that is tried. Where colder steps find hardly any more degrees of freedom, there are none.
+    def _cooled(self, wanted: float) -> float:
+        """The temperature with the degrees of freedom wanted: by steps of four until they are passed, then between.
+
+        Degrees of freedom fall about in proportion to the logarithm of the temperature, so that a straight line between
+        two temperatures nearly meets them. Where colder ones find hardly any more, there are none.
         """
-        last = self._last_temperature()
-        temperature = self._usual_temperature() if math.isinf(last) else last
-        low, high, before = 0.0, math.inf, -math.inf
+        ends: dict[bool, tuple[float, float]] = {}
+        log = self._last_log_temperature()
         for _ in range(_TRIALS):
-            degrees = self._degrees_of_freedom(oracle, temperature)
-            is_coldest = low == 0 and degrees - before <= _CLOSE * wanted
-            is_hottest = temperature == last and degrees >= wanted
-            if is_coldest or is_hottest or abs(degrees - wanted) <= _CLOSE * wanted:
+            degrees = self._degrees_of_freedom(math.exp(log))
+            is_above = degrees > wanted
+            is_flat = (
+                is_above in ends and abs(ends[is_above][1] - degrees) <= _FLAT * wanted and not ends.get(not is_above)
+            )
+            if abs(degrees - wanted) <= _CLOSE * wanted or is_flat:
                 break
-            before = degrees if low == 0 else before
-            low, high = (temperature, high) if degrees > wanted else (low, temperature)
-            temperature = 4 * low if math.isinf(high) else high / 4 if low == 0 else math.sqrt(low * high)
-        return temperature
+            ends[is_above] = log, degrees
+            if len(ends) < 2:
+                log += math.log(4) if is_above else -math.log(4)
+            else:
+                (hot, few), (cold, many) = ends[False], ends[True]
+                share = min(max((many - wanted) / (many - few), 0.1), 0.9)
+                log = cold + share * (hot - cold)
+        return math.exp(log)
 
-    def _last_temperature(self) -> float:
+    def _last_log_temperature(self) -> float:
+        """Where to begin: the temperature of the last step of the estimate, or a usual one."""
         diagnostics = self.model.diagnostics
         steps = [t for level in diagnostics.schedule for t in level.temperatures] if diagnostics else []
-        return steps[-1] if steps else math.inf
+        return math.log(steps[-1] if steps else 1 / float(np.median(self.evidence.stddevs)))
 
-    def _usual_temperature(self) -> float:
-        """One that moves a multiplier by about 1 for an answer that is off by its noise."""
-        return 1 / float(np.median(self.evidence.stddevs))
-
-    def _degrees_of_freedom(self, oracle: Oracle, temperature: float) -> float:
+    def _degrees_of_freedom(self, temperature: float) -> float:
         # The signs are those of the estimate itself, so that chance enters both numbers alike.
         signs = signs_of(self.evidence)
-        problem = Problem(oracle, L2(self.evidence), self.model.total)
-        still = np.zeros(self.evidence.size)
-        moved = tangent(
-            problem,
-            still,
-            self.marginals,
-            right_hand_side=signs * self.evidence.stddevs,
-            center=still,
-            temperature=temperature,
-            accuracy=_ALONG,
-            most=_SETTINGS.inner,
-        )
-        answers = self.evidence.predicted(moved.marginals) / self.evidence.stddevs
-        return float(signs @ answers) + self.total.is_estimated
+        pushed = signs * self.evidence.stddevs
+        records = self.total.weights @ pushed if self.total.is_estimated else 0.0
+        columns = self._columns(temperature)
+        added = [self._pushed(table, pushed)[..., None] for table in self.tables]
+        counts = columns.moved(added, np.array([records]))
+        degrees = float(self.total.is_estimated)
+        for index, table in enumerate(self.tables):
+            if table.query.clique:
+                grown = self.grown(table.fitted, np.array([records]))
+                moved = columns.table(index, added[index], counts, grown).reshape(-1)
+                for number in table.numbers:
+                    span = self.evidence.spans[number]
+                    degrees += float(signs[span] @ (moved / self.evidence.stddevs[span]))
+        return degrees
 
+    def _pushed(self, table: Table, values: Array) -> Array:
+        shares = zip(table.numbers, table.shares, strict=True)
+        spans, shape = self.evidence.spans, table.query.shape
+        return np.asarray(sum(share * values[spans[n]].reshape(shape) for n, share in shares))
 
-def without(model: Model, remaining: Sequence[Measurement], query: Query, temperature: float) -> Array:
-    """What the model would answer had it been estimated from the `remaining` measurements alone.
+    def said(self, counts: Array, seed: int) -> dict[Clique, Array]:
+        """The directions in which the model's potentials move, as tables whose last axis is that of the draws.
 
-    The potentials of the others are taken away, and one step on what remains repairs what else they had explained.
-    """
-    evidence = Evidence.of(model.domain, remaining)
-    known = set(evidence.layout.cliques)
-    bare = Model(model.base, {c: factor for c, factor in model.potentials.items() if c in known}, model.total)
-    if math.isinf(temperature):
-        return bare.answer(query)
-    oracle = bare.bind(evidence.layout.cliques)
-    start = bare.total * oracle(np.zeros(evidence.layout.size))[1]
-    own = evidence.with_values(evidence.predicted(start))
-    response = Response(bare, own, evidence.values, TotalEstimate.known(bare.total), temperature, start)
-    return response.moved(oracle, evidence.values - own.values)[0].answer(query)
+        Each column says how its values move, and each of the largest tables what it says beyond its columns: on a tree
+        of tables that is exactly how the model moves.
+        """
+        found: dict[Clique, Array] = {(name,): self.columns.along(name, counts) for name in self.columns.spans}
+        for index, table in enumerate(self.tables):
+            clique = table.query.clique
+            is_inside = any(set(clique) < set(other.query.clique) for other in self.tables)
+            is_said = len(clique) == 1 and clique in found
+            if not clique or is_inside or is_said:
+                continue
+            added = self.added(table, counts.shape[1], seed)
+            said = self.columns.said(index, added, self.moved(index, counts, seed))
+            for axis, name in enumerate(clique if table.rows is not None else ()):
+                if name in self.columns.spans:
+                    shape = [-1 if k == axis else 1 for k in range(len(clique))]
+                    said = said - found[(name,)].reshape(*shape, counts.shape[1])
+            found[clique] = found[clique] + said if clique in found else said
+        return found
 
 
 def _degrees_of_freedom(model: Model, measurements: Sequence[Measurement]) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 
 from priory.model.carried import NO_MASS, Carrier
 from priory.model.engine.contract import Calibrated, Contraction
-from priory.model.engine.factored import LabelledTable, summed_product
+from priory.model.engine.factored import LabelledTable, check_bytes, summed_product
 from priory.model.engine.plan import Bag
 from priory.model.engine.program import Ref
 from priory.model.engine.split import Split
@@ -98,7 +98,12 @@ class GraphTilted(Tilted):
         """Tables whose product, summed, is the marginal of `axes`: the smallest part of the tree that has them all."""
         asked = frozenset(axes)
         tables: list[LabelledTable] = []
-        for path in self._subtrees(asked):
+        paths = self._subtrees(asked)
+        # Tables below the top ones are copied when they are divided; those that were are kept.
+        divided = (i for path in paths for i in path[1:] if i not in self._conditionals)
+        refs = [self.calibrated.program.tables[i].refs[-1] for i in divided]
+        check_bytes(8 * sum(math.prod(self.domain.shape[v] for v in ref.axes) for ref in refs))
+        for path in paths:
             tables += self._bag_tables(path[0], is_top=True)
             for i in path[1:]:
                 tables += self._bag_tables(i, is_top=False)

@@ -129,14 +129,18 @@ class Budget:
         currency: str | Currency | None = None,
         relation: str | Relation = Relation.ADD_REMOVE,
         max_rows: int = 1,
+        additive: Number = 0,
     ) -> "Budget":
         """The budget these options mean: `epsilon` alone is pure; with a positive `delta` it is ρ, or μ²; or `rho`.
 
         With a `delta`, `currency` is "zcdp" (by default) or "gaussian"; otherwise it is what follows from the others.
+        With a `delta`, `additive` is the part of it that is kept for thresholds.
         """
         meant = "pure" if rho is None and (delta is None or exact("delta", delta) == 0) else "zcdp"
         if currency not in (None, meant) and (delta is None or meant == "pure" or currency != "gaussian"):
             raise OptionError("currency", f"{currency!r} does not fit the other options, which mean {meant!r}")
+        if exact("additive", additive) and (delta is None or meant == "pure"):
+            raise OptionError("additive", "it is a part of delta; give epsilon and delta")
         if rho is not None:
             if epsilon is not None or delta is not None:
                 raise OptionError("rho", "give either rho or epsilon and delta, not both")
@@ -146,7 +150,7 @@ class Budget:
         if delta is None or meant == "pure":
             return cls.pure(epsilon, relation=relation, max_rows=max_rows)
         paid_in = Currency.GAUSSIAN if currency == "gaussian" else Currency.ZCDP
-        return cls.approximate(epsilon, delta, paid_in, relation=relation, max_rows=max_rows)
+        return cls.approximate(epsilon, delta, paid_in, relation=relation, max_rows=max_rows, additive=additive)
 
     @classmethod
     def _checked(cls, currency: Currency, amount: Fraction, relation: str | Relation, max_rows: int) -> "Budget":

@@ -1,11 +1,14 @@
 """Curator: the only object that holds private counts; it works out the sensitivity, pays, and only then looks."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from priory.data.sources.raw import Probed, Reading
 from priory.data.sources.source import ROW_LIMIT, Source
 from priory.errors import DataError, DomainError, OptionError
 from priory.privacy.budget import Budget
@@ -15,6 +18,7 @@ from priory.privacy.journal import Answered, Forgetful, Journal, Numbered, Paid,
 from priory.privacy.ledger import Event, Reservation
 from priory.privacy.measurement import Measurement
 from priory.privacy.noise import Floats, Integers, Noise, NoiseKind, noise_within
+from priory.privacy.partition import persons_sensitivity, threshold_within
 from priory.privacy.progress import Progress, Step, silent
 from priory.privacy.randomness import Randomness, is_private, source_of
 from priory.privacy.scores import SCORES, Neighbours, Pick, Score
@@ -55,6 +59,7 @@ class Curator:
         self._largest_entry = largest_entry(source.row_limit)
         # A model's answers may be about a few more rows than are declared, because its total has noise.
         self._scored_rows = max(source.row_limit, ROW_LIMIT)
+        self._source = source
         self._truths = Truths(source)
         self._randomness = source_of(randomness)
         self._progress = progress
@@ -214,6 +219,31 @@ class Curator:
         self._journal.write(Numbered(number))
         return number
 
+    def values(self, column: str, reading: Reading, share: Budget, additive: Fraction) -> "NoisyValues":
+        """Pay, then tell which values of a raw column enough persons have, and about how many.
+
+        Args:
+            column: which column.
+            reading: whether values are told apart as texts or as numbers.
+            share: what the noise costs.
+            additive: δ′, the probability that a value of any one person is told.
+
+        Raises:
+            BudgetError: it is more than is left. Nothing was looked at.
+            OptionError: the budget is pure, which cannot pay for a threshold. Nothing was looked at.
+        """
+        source = self._source
+        if type(source) is not Probed or column not in source.table.columns or reading not in ("text", "number"):
+            raise OptionError("column", "values are selected of the columns of a raw table, as text or number")
+        self._check_share(share)
+        size = persons_sensitivity(self.relation, self.budget.max_rows)
+        noise, event = self._priced_noise(f"values of ({column}) as {reading}", size, share, "gaussian")
+        threshold = threshold_within(noise, additive / self.budget.max_rows)
+        self._charge([replace(event, additive=additive)])
+        kept = self._randomness.kept(source.table.values(column, reading), noise, threshold)
+        # In an order that the rows have no part in.
+        return NoisyValues({value: kept[value] * noise.step for value in sorted(kept)}, threshold * noise.step, noise)
+
     def _charge(self, events: Sequence[Event]) -> None:
         """Pay in the ledger, then note it in the journal: what is looked at afterwards is covered by both."""
         self.reservation.charge(events)
@@ -292,6 +322,15 @@ class Curator:
             for i, piece in zip(places, np.split(drawn, ends[:-1]), strict=True):
                 noisy[i] = noise.in_counts(piece.reshape(truths[i].shape))
         return [noisy[i] for i in range(len(noises))]
+
+
+@dataclass(frozen=True)
+class NoisyValues:
+    """The values of a column that enough persons have."""
+
+    persons: dict[Any, Fraction]  # about how many persons have each
+    threshold: Fraction  # the number, noise included, from which a value is told
+    noise: Noise
 
 
 def _paid(cost: Fraction | None, share: Budget) -> Fraction:

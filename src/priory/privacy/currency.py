@@ -45,11 +45,11 @@ def budget_for(
     if RoundedGaussian.kind not in randomness.kinds:
         return whole
     if book is not None:
-        return _in_mu_squared(whole) if choice_share == 0 else whole
+        return in_mu_squared(whole) if choice_share == 0 else whole
     return exact if exact.amount / 2 > whole.amount * (1 + Fraction(math.pi / 2 - 1) * choice_share) else whole
 
 
-def _in_mu_squared(budget: Budget) -> Budget:
+def in_mu_squared(budget: Budget) -> Budget:
     """The same ρ as μ² = 2ρ, with the ε that this is at the budget's δ."""
-    amount, delta = 2 * budget.amount, budget.delta or Fraction(0)
+    amount, delta = 2 * budget.amount, (budget.delta or Fraction(0)) - budget.additive
     return replace(budget, currency=Currency.GAUSSIAN, amount=amount, epsilon=gaussian_epsilon(amount, delta))

@@ -128,6 +128,7 @@ def encode_statement(statement: Statement) -> Json:
         "spent": str(statement.spent),
         **{name: getattr(statement, name) for name in texts},
         "is_declared": statement.is_declared,
+        "discovered": None if statement.discovered is None else statement.discovered.encoded(),
     }
 
 
@@ -141,6 +142,7 @@ def decode_statement(described: Json) -> Statement:
         is_private=described["is_private"] is True,
         # Older files say it in the name of the mechanism alone.
         is_declared=described.get("is_declared", DECLARED in described["mechanism"]) is True,
+        discovered=Budget.decoded(described["discovered"], _amount) if described.get("discovered") else None,
         randomness=checked_text(described.get("randomness", UNKNOWN_RANDOMNESS)),
         randomness_version=checked_text(described.get("randomness_version", "")),
         **{name: checked_text(described[name]) for name in ("mechanism", "unit", "dataset", "ledger", "version")},

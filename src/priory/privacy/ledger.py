@@ -117,13 +117,14 @@ class Ledger:
         return self._secret
 
     def check(self, *, schema: str, dataset: str | None = None, person: str | None = None) -> None:
-        """Refuse to be used for another data set, schema or person column; a schema may be laid out differently."""
+        """Refuse to be used for another data set, schema or person column; a schema may be laid out differently.
+
+        A book without a schema takes any.
+        """
         terms = self.terms
         if dataset is not None and dataset != terms.dataset:
             raise LedgerError(f"this ledger is of another data set: {terms.dataset!r}, not {dataset!r}")
-        if not terms.schema:
-            raise LedgerError(f"this ledger of {terms.dataset!r} has no schema yet: bind one to it")
-        if not _is_same_schema(schema, terms.schema):
+        if terms.schema and not _is_same_schema(schema, terms.schema):
             raise LedgerError(f"this ledger of {terms.dataset!r} was made for another schema")
         if person != terms.person:
             raise LedgerError(f"this ledger protects {terms.unit}, so unit must be {terms.person!r}")

@@ -8,9 +8,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from priory.data.sources.raw import Values
 from priory.errors import MissingExtra, OptionError
 from priory.privacy.choice import Choice, NoisyMax, PermuteAndFlip
 from priory.privacy.noise import Gaussian, Integers, Laplace, Noise, RoundedGaussian
+from priory.privacy.partition import kept_values
 
 KINDS = frozenset(kind.kind for kind in (Laplace, Gaussian, RoundedGaussian, NoisyMax, PermuteAndFlip))
 
@@ -32,9 +34,13 @@ class Randomness(Protocol):
     def picks(self, scores: Integers, choice: Choice, draws: int) -> list[int]:
         """The indices of some of `scores`, each picked by `choice` out of all."""
 
+    def kept(self, chunks: Iterable[Values], noise: Noise, threshold: int) -> dict[Any, int]:
+        """The values whose number of persons, with `noise` added, is at least `threshold`, with that number."""
+        return kept_values(self.noisy, chunks, noise, threshold)
+
 
 @dataclass(frozen=True)
-class OperatingSystem:
+class OperatingSystem(Randomness):
     """This project's exact samplers, from the operating system's randomness, which cannot be seeded."""
 
     name = "priory"
@@ -48,7 +54,7 @@ class OperatingSystem:
 
 
 @dataclass(frozen=True)
-class OpenDP:
+class OpenDP(Randomness):
     """OpenDP's samplers, for who must have a vetted library draw; they have no rounded Gaussian noise."""
 
     name = "opendp"
@@ -122,11 +128,22 @@ class Asked:
     result: Integers | int  # what was returned for it
 
 
+@dataclass(frozen=True, eq=False)
+class AskedValues:
+    """What a replay saw of one selection of values."""
+
+    place: int  # how many other requests came before it
+    noise: Noise
+    threshold: int  # in the noise's lattice steps
+    truth: dict[Any, int]  # how many persons have each value. Private: this is for tests on made-up tables
+    result: dict[Any, int]  # what was returned for it
+
+
 class TranscriptEnd(Exception):
     """The transcript of a replay that ends with it was returned, but for its last answer."""
 
 
-class Replay:
+class Replay(Randomness):
     """For tests: returns a given transcript, or noise from a seed, and keeps everything it was asked.
 
     Every release made with it is stamped NOT PRIVATE.
@@ -136,9 +153,16 @@ class Replay:
     kinds = KINDS
 
     def __init__(
-        self, transcript: Iterable[Integers | int] = (), *, seed: int | None = None, ends: bool = False
+        self,
+        transcript: Iterable[Integers | int] = (),
+        *,
+        values: Iterable[dict[Any, int]] = (),
+        seed: int | None = None,
+        ends: bool = False,
     ) -> None:
         self.asked: list[Asked] = []  # the requests so far, with the true values
+        self.asked_values: list[AskedValues] = []  # the selections of values so far
+        self._values = list(values)
         self._transcript = list(transcript)
         self._rng = None if seed is None else np.random.default_rng(seed)
         self._ends = ends
@@ -149,13 +173,7 @@ class Replay:
         return [asked.result for asked in self.asked]
 
     def noisy(self, values: Integers, noise: Noise) -> Integers:
-        def drawn() -> Integers:
-            if self._rng is None:
-                return noise.add(values)
-            steps = self._rng.normal(0, noise.stddev / float(noise.step), values.shape)
-            return noise.on_lattice(values) + np.rint(steps).astype(np.int64)
-
-        return np.asarray(self._returned(noise, values, values.shape, drawn))
+        return np.asarray(self._returned(noise, values, values.shape, lambda: self._drawn(values, noise)))
 
     def picks(self, scores: Integers, choice: Choice, draws: int) -> list[int]:
         def drawn() -> int:
@@ -164,6 +182,21 @@ class Replay:
             return int((scores / float(choice.scale) + self._rng.gumbel(size=scores.shape)).argmax())
 
         return [int(self._returned(choice, scores, (), drawn)) for _ in range(draws)]
+
+    def kept(self, chunks: Iterable[Values], noise: Noise, threshold: int) -> dict[Any, int]:
+        seen = list(chunks)
+        truth = {value: int(n) for chunk in seen for value, n in zip(chunk.values, chunk.persons, strict=True)}
+        place = len(self.asked_values)
+        forced = self._values[place] if place < len(self._values) else None
+        result = kept_values(self._drawn, seen, noise, threshold) if forced is None else forced
+        self.asked_values.append(AskedValues(len(self.asked), noise, threshold, truth, result))
+        return result
+
+    def _drawn(self, values: Integers, noise: Noise) -> Integers:
+        if self._rng is None:
+            return noise.add(values)
+        steps = self._rng.normal(0, noise.stddev / float(noise.step), values.shape)
+        return noise.on_lattice(values) + np.rint(steps).astype(np.int64)
 
     def _returned(
         self, request: Noise | Choice, truth: Integers, shape: tuple[int, ...], drawn: Callable[[], Integers | int]

@@ -1,14 +1,17 @@
 """Statement: what is promised about a release, as data and in words."""
 
 import decimal
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 
 from priory.data.visible import visible
-from priory.privacy.budget import Budget, Currency, rounded_up
+from priory.errors import SchemaError
+from priory.privacy.budget import Budget, Currency, epsilon_of, rounded_up
 from priory.privacy.explain import chance, promised
 from priory.privacy.ledger import Reservation
+from priory.privacy.prices import converted
 from priory.privacy.tail import loss_tail
 from priory.privacy.uniforms import to_decimal
 from priory.queries.sensitivity import Relation
@@ -40,6 +43,7 @@ class Statement:
     randomness: str = UNKNOWN_RANDOMNESS  # who drew the noise: "priory", "opendp", or what a file says
     randomness_version: str = ""  # of the library that drew it
     is_declared: bool = False  # whether whoever measured declared the promise, or a part of it
+    discovered: Budget | None = None  # what it cost to learn the schema from the same table, where it was learnt
 
     @classmethod
     def of(
@@ -84,6 +88,7 @@ class Statement:
             *stamp,
             f"promise: {self.promise}",
             f"spent: {self._spent}",
+            *self._both,
             f"accounting: {self.accounting}",
             *self._tail,
             f"neighbours: tables that differ in {self.unit}, {self.budget.relation}",
@@ -98,6 +103,18 @@ class Statement:
         if self.is_declared and self.budget.delta is not None:
             return "all of it"
         return f"{self.budget.currency.letter} = {rounded_up(self.spent)}"
+
+    @property
+    def _both(self) -> tuple[str, ...]:
+        """What learning the schema cost, and what both promise together."""
+        if self.discovered is None:
+            return ()
+        learnt, mine = self.discovered, self.budget
+        together = f"with this release: {sum_of(mine, learnt)}"
+        if (learnt.relation, learnt.max_rows) != (mine.relation, mine.max_rows):
+            who = f"{learnt.relation} neighbours with at most {learnt.max_rows} rows of a person"
+            together = f"about {who}, so that it does not add up with this release"
+        return (f"schema: learnt from the same table, paid apart: {learnt}; {together}",)
 
     @property
     def _tail(self) -> tuple[str, ...]:
@@ -116,6 +133,46 @@ class Statement:
     def __str__(self) -> str:
         # Names in it may come from a file that others wrote.
         return "\n".join(visible(line) for line in self.lines)
+
+
+def described_cost(cost: Budget) -> tuple[tuple[str, str], ...]:
+    """What learning a schema cost, as the schema keeps it: amounts in six digits, rounded up."""
+    amounts = {key: getattr(cost, key) for key in ("epsilon", "delta", "amount", "additive")}
+    rounded = {key: rounded_up(amount) for key, amount in amounts.items() if amount}
+    plain = {"currency": cost.currency.value, "relation": cost.relation.value, "max_rows": str(cost.max_rows)}
+    return tuple((plain | rounded).items())
+
+
+def cost_of(described: Iterable[tuple[str, str]]) -> Budget | None:
+    """The budget that a schema says it cost to learn it; None where it says nothing.
+
+    Raises:
+        SchemaError: it says something else.
+    """
+    fields = dict(described)
+    if not fields:
+        return None
+    try:
+        return Budget.decoded({"epsilon": None, "delta": None, "amount": "0", **fields})
+    except (KeyError, ValueError, ZeroDivisionError):
+        raise SchemaError("discovered: is what priory schema discover wrote there; leave it as it was") from None
+
+
+def sum_of(one: Budget, other: Budget) -> Budget:
+    """What two releases about the same persons promise together, in the currency of `one` or in ρ.
+
+    Both additive parts, and both δ, add up; where only one has a δ, that is the δ of the sum.
+    """
+    currency = one.currency if one.currency is other.currency else Currency.ZCDP
+    amounts = [converted(each.amount, each.currency, currency) for each in (one, other)]
+    # Every currency turns into ρ.
+    amount = sum((each for each in amounts if each is not None), Fraction(0))
+    additive = one.additive + other.additive
+    delta = (one.delta or Fraction(0)) + (other.delta or Fraction(0))
+    whole = replace(one, currency=currency, amount=amount, additive=additive, epsilon=None, delta=None)
+    if not delta:
+        return whole
+    return replace(whole, delta=delta, epsilon=epsilon_of(currency, amount, delta - additive))
 
 
 def _root_up(square: Fraction) -> str:

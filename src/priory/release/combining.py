@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import reduce
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from priory.model.bases import Base
 from priory.privacy.budget import Budget, Currency
 from priory.privacy.explain import guarantee
 from priory.privacy.prices import converted
-from priory.privacy.statement import Statement
+from priory.privacy.statement import Statement, sum_of
 from priory.release.estimated import estimated, starts_from_public_data, uniform
 from priory.release.release import Release
 
@@ -69,6 +70,7 @@ def _base(releases: Sequence[Release]) -> Base:
 def _statement(statements: Sequence[Statement]) -> Statement:
     """The promises add up; a book on disk keeps them only where it keeps all of them."""
     first = statements[0]
+    learnt = list(dict.fromkeys(each.discovered for each in statements if each.discovered is not None))
     return Statement(
         mechanism=" and ".join(dict.fromkeys(statement.mechanism for statement in statements)) + ", combined",
         budget=_together(statements),
@@ -80,6 +82,8 @@ def _statement(statements: Sequence[Statement]) -> Statement:
         version=first.version,
         randomness=" and ".join(dict.fromkeys(f"{s.randomness} {s.randomness_version}".rstrip() for s in statements)),
         is_declared=any(statement.is_declared for statement in statements),
+        # Releases with one schema share what it cost to learn it.
+        discovered=reduce(sum_of, learnt) if learnt else None,
     )
 
 

@@ -12,6 +12,7 @@ from priory.answer import association, quantiles, tables
 from priory.answer.basis import Basis, Redrawing
 from priory.answer.grid import Names
 from priory.answer.quality import Quality, quality
+from priory.answer.redraws import Errors
 from priory.answer.where import Given
 from priory.data.schema import Schema
 from priory.data.table import Table, html_facts
@@ -21,11 +22,11 @@ from priory.model.model import Model
 from priory.model.sampling import Seed, checked_count
 from priory.privacy import encoding
 from priory.privacy.measurement import Measurement
-from priory.privacy.statement import Statement
+from priory.privacy.statement import Statement, cost_of
 from priory.queries.domain import Domain
 from priory.queries.query import Query
 from priory.queries.workload import Workload
-from priory.release import archive, rows
+from priory.release import archive, kept, rows
 from priory.release.estimated import constrained, estimated, uniform
 from priory.release.parts import PARTS, PublicCheck, Round
 
@@ -48,6 +49,7 @@ class Release:
         estimate: the model that the measurements led to, or None before one was made.
         public_check: what a look at public rows found, where that was asked.
         rounds: DualQuery's game, where it made the release.
+        digest: of the file that it was read from; nothing where it was read from none, or was changed since.
     """
 
     domain: Domain
@@ -58,16 +60,17 @@ class Release:
     estimate: Model | None = None
     public_check: PublicCheck | None = None
     rounds: tuple[Round, ...] = ()
+    digest: str = ""
 
     def with_schema(self, schema: Schema) -> "Release":
         """The same release with the schema that its codes come from."""
         if schema.domain != self.domain:
             raise ReleaseError("the schema's attributes are not the release's")
-        return replace(self, schema=schema)
+        return replace(self, schema=schema, statement=replace(self.statement, discovered=cost_of(schema.discovered)))
 
     def with_model(self, model: Model) -> "Release":
         """The same release with the model that its measurements led to."""
-        return replace(self, estimate=model)
+        return replace(self, estimate=model, digest="")
 
     def with_estimate(self) -> "Release":
         """The same release with a model that obeys the constraints of its schema.
@@ -88,14 +91,14 @@ class Release:
         return estimated(self.measurements, uniform(self.domain, self.schema))
 
     def marginal(
-        self, *columns: str | Iterable[str], where: Given = None, level: float = LEVEL, draws: int = DRAWS
+        self, *columns: str | Iterable[str], where: Given = None, level: float | None = LEVEL, draws: int = DRAWS
     ) -> Table:
         """How many rows there are of each combination of the columns' values.
 
         Args:
             columns: names, one by one or in a list; none for the number of all rows.
             where: which rows count: a text such as "age >= 30 and sex = 'F'", or a mapping of columns to values.
-            level: the share of answers whose interval should hold the truth.
+            level: the share of answers whose interval should hold the truth; None for answers without intervals.
             draws: how often the noise is drawn again to find the intervals.
 
         Returns:
@@ -107,26 +110,26 @@ class Release:
             SizeError: there are too many combinations.
         """
         names = [name for each in columns for name in ([each] if isinstance(each, str) else each)]
-        return self._stamped(tables.marginal(self.basis(level, draws), names, where))
+        return self._answered(tables.marginal(self.basis(level, draws), names, where), level)
 
-    def count(self, where: Given = None, *, by: Names = (), level: float = LEVEL, draws: int = DRAWS) -> Table:
+    def count(self, where: Given = None, *, by: Names = (), level: float | None = LEVEL, draws: int = DRAWS) -> Table:
         """How many rows satisfy a condition, in each group; see `marginal`."""
-        return self._stamped(tables.marginal(self.basis(level, draws), by, where))
+        return self._answered(tables.marginal(self.basis(level, draws), by, where), level)
 
     def sum(
-        self, column: str, *, by: Names = (), where: Given = None, level: float = LEVEL, draws: int = DRAWS
+        self, column: str, *, by: Names = (), where: Given = None, level: float | None = LEVEL, draws: int = DRAWS
     ) -> Table:
         """The sum of a column of numbers in each group; missing values add nothing."""
-        return self._stamped(tables.total(self.basis(level, draws), column, by, where))
+        return self._answered(tables.total(self.basis(level, draws), column, by, where), level)
 
     def mean(
-        self, column: str, *, by: Names = (), where: Given = None, level: float = LEVEL, draws: int = DRAWS
+        self, column: str, *, by: Names = (), where: Given = None, level: float | None = LEVEL, draws: int = DRAWS
     ) -> Table:
         """The mean of a column of numbers, dates or truth values in each group, missing values left out.
 
-        Values inside a bin are taken to lie as the neighbouring bins suggest; the interval holds what bins may hide.
+        Values inside a bin are taken to be spread evenly over it.
         """
-        return self._stamped(tables.mean(self.basis(level, draws), column, by, where))
+        return self._answered(tables.mean(self.basis(level, draws), column, by, where), level)
 
     def quantile(
         self,
@@ -135,7 +138,7 @@ class Release:
         *,
         by: Names = (),
         where: Given = None,
-        level: float = LEVEL,
+        level: float | None = LEVEL,
         draws: int = DRAWS,
     ) -> Table:
         """The value that a share `at` of the rows of each group lies below, missing values left out.
@@ -147,29 +150,29 @@ class Release:
                 raise OptionError("at", "at least one share from 0 to 1; got none")
             each = [self.quantile(column, share, by=by, where=where, level=level, draws=draws) for share in at]
             return Table.joined([table.labelled("at", share) for table, share in zip(each, at, strict=True)])
-        return self._stamped(quantiles.quantile(self.basis(level, draws), column, at, by, where))
+        return self._answered(quantiles.quantile(self.basis(level, draws), column, at, by, where), level)
 
     def median(
-        self, column: str, *, by: Names = (), where: Given = None, level: float = LEVEL, draws: int = DRAWS
+        self, column: str, *, by: Names = (), where: Given = None, level: float | None = LEVEL, draws: int = DRAWS
     ) -> Table:
         """The value that half of the rows of each group lie below, missing values left out."""
-        return self._stamped(quantiles.quantile(self.basis(level, draws), column, 0.5, by, where))
+        return self._answered(quantiles.quantile(self.basis(level, draws), column, 0.5, by, where), level)
 
     def cdf(
-        self, column: str, *, by: Names = (), where: Given = None, level: float = LEVEL, draws: int = DRAWS
+        self, column: str, *, by: Names = (), where: Given = None, level: float | None = LEVEL, draws: int = DRAWS
     ) -> Table:
         """Which share of the rows of each group has at most each value of an ordered column."""
-        return self._stamped(tables.cdf(self.basis(level, draws), column, by, where))
+        return self._answered(tables.cdf(self.basis(level, draws), column, by, where), level)
 
     def share(
-        self, column: str, *, given: Names = (), where: Given = None, level: float = LEVEL, draws: int = DRAWS
+        self, column: str, *, given: Names = (), where: Given = None, level: float | None = LEVEL, draws: int = DRAWS
     ) -> Table:
         """P(column | given): which share of the rows of each group has each of the column's values."""
-        return self._stamped(tables.share(self.basis(level, draws), column, given, where))
+        return self._answered(tables.share(self.basis(level, draws), column, given, where), level)
 
-    def answer(self, query: Query | Workload, *, level: float = LEVEL, draws: int = DRAWS) -> Table:
+    def answer(self, query: Query | Workload, *, level: float | None = LEVEL, draws: int = DRAWS) -> Table:
         """Answers to a product query, or to all queries of a workload; see `marginal`."""
-        return self._stamped(tables.answer(self.basis(level, draws), query))
+        return self._answered(tables.answer(self.basis(level, draws), query), level)
 
     def correlation(self, *columns: str) -> Table:
         """Pearson's correlation and Cramér's V of each pair of the columns, or of all, the strongest pairs first.
@@ -200,8 +203,7 @@ class Release:
     def sample(self, n: int | None = None, *, where: Given = None, seed: Seed = None) -> Table:
         """Synthetic rows in the user's own terms: the schema's columns in its order, without ids and texts.
 
-        No row breaks a constraint of the schema. Numbers and dates are drawn inside their bins, more of them
-        towards the fuller of the neighbouring bins.
+        No row breaks a constraint of the schema. Numbers and dates are drawn evenly inside their bins.
 
         Args:
             n: how many; as many as the model says there are by default.
@@ -218,8 +220,13 @@ class Release:
     ) -> Iterator[Table]:
         """The rows of `sample` in tables of at most `size`, for more than fits in memory; at least one table."""
         wanted = max(0, round(self.model.total)) if n is None else checked_count(n)
-        drawn = rows.batches(self.model, self._shaped, wanted, where=where, seed=seed, size=size)
+        drawn = rows.batches(self.model, self.columns, wanted, where=where, seed=seed, size=size)
         return (self._stamped(batch) for batch in drawn)
+
+    def _answered(self, table: Table, level: float | None) -> Table:
+        """A table of answers, without the ends of intervals where no level was asked for."""
+        ends = table.names[-3:-1] if level is None else ()
+        return self._stamped(replace(table, columns={n: c for n, c in table.columns.items() if n not in ends}))
 
     def _stamped(self, table: Table) -> Table:
         """The table as it is, or with the statement's stamp where it was made with the randomness of tests."""
@@ -234,10 +241,10 @@ class Release:
             return self.schema
         return Schema.coded(dict(zip(self.domain.attributes, self.domain.shape, strict=True)))
 
-    def basis(self, level: float = LEVEL, draws: int = DRAWS) -> Basis:
+    def basis(self, level: float | None = LEVEL, draws: int = DRAWS) -> Basis:
         """What answers rest on, for the functions of `priory.answer`."""
         if draws not in self._redrawings:
-            self._redrawings[draws] = Redrawing(self.model, self.evidence, draws)
+            self._redrawings[draws] = Redrawing(self.model, self.evidence, draws, lambda: self.errors)
         return Basis(self._shaped, self._redrawings[draws], level)
 
     @cached_property
@@ -246,6 +253,15 @@ class Release:
         names = [column.name for column in self.columns.modelled if column.is_coarse]
         totals = self.model.answers([Query.marginal(self.domain, (name,)) for name in names])
         return self.columns.shaped(dict(zip(names, totals, strict=True)))
+
+    @cached_property
+    def errors(self) -> Errors:
+        """What the measurements tell of the errors of answers: found once, and kept for the next one to ask."""
+        known = kept.read(self.digest)
+        found = Errors.of(self.model, self.evidence) if known is None else known
+        if known is None:
+            kept.write(self.digest, found)
+        return found
 
     @cached_property
     def _redrawings(self) -> dict[int, Redrawing]:
@@ -332,6 +348,7 @@ def _decoded(sections: Mapping[str, archive.Files]) -> Release:
         domain=domain,
         measurements=encoding.decode_measurements(json.loads(measured["measurements.json"]), measured, domain),
         statement=encoding.decode_statement(json.loads(sections["statement"]["statement.json"])),
+        digest=kept.digest_of(sections),
         sections={name: files for name, files in sections.items() if name not in _KNOWN | PARTS.keys()},
         **{part.field: part.decode(sections[name]) for name, part in PARTS.items() if name in sections},
     )

@@ -24,6 +24,7 @@ SOURCES = {
     "measured": "measured",
     "inferred": "inferred from what was measured",
     "independent by assumption": "independent by assumption",
+    "drawn": "counted on rows drawn from the model",
     "prior": "not measured: as it was known before",
 }
 STAMP = "NOT PRIVATE: made with test randomness; do not publish"

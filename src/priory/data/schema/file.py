@@ -33,18 +33,21 @@ def parse(text: str, path: str | None = None) -> Schema:
     version = entries["priory"][1]
     if version.data != VERSION:
         raise version.error(f"format version {version.shown} is not known; this library reads version {VERSION}")
-    top = root.options(("priory", "name", "person", "reading", "columns", "groups", "constraints"), "a schema")
+    top = root.options(
+        ("priory", "name", "person", "reading", "discovered", "columns", "groups", "constraints"), "a schema"
+    )
     for key in ("name", "columns"):
         if key not in top:
             raise root.error(f"a schema needs {key}:; add it")
-    reading = _read_dialect(top["reading"]) if "reading" in top else dialect.USUAL
-    columns = [_read_column(name, *entry, reading) for name, entry in top["columns"].entries("columns").items()]
+    reading = read_dialect(top["reading"]) if "reading" in top else dialect.USUAL
+    columns = [read_column(name, *entry, reading) for name, entry in top["columns"].entries("columns").items()]
     with root.located():
         return Schema.of(
             name=top["name"].written("name"),
             columns=columns,
             person=_read_person(top["person"], columns) if "person" in top else None,
             reading=reading,
+            discovered=[(key, value.written(key)) for key, (_, value) in _cost(top).items()],
             groups=[_read_group(value, columns) for value in _listed(top, "groups")],
             constraints=[_read_constraint(value, columns) for value in _listed(top, "constraints")],
         )
@@ -58,14 +61,14 @@ def dump(schema: Schema, comments: Mapping[str, Sequence[str]] | None = None) ->
         comments: for the name of a column, the paragraphs that stand above it; for "", those that begin the file.
     """
     comments = comments or {}
-    lines = [*_commented(comments.get("", ()), ""), f"priory: {VERSION}", f"name: {_flow(schema.name)}"]
+    lines = [*comment_lines(comments.get("", ()), ""), f"priory: {VERSION}", f"name: {_flow(schema.name)}"]
     lines += [f"person: {_flow(schema.person)}"] if schema.person is not None else []
     reading = schema.reading.described()
     lines += _entry("reading: ", reading) if reading else []
+    lines += _entry("discovered: ", dict(schema.discovered)) if schema.discovered else []
     lines += ["columns:"]
     for column in schema.columns:
-        lines += _commented(comments.get(column.name, ()), "  ")
-        lines += _entry(f"  {_flow(column.name)}: ", _described(column, schema.reading))
+        lines += column_lines(column, comments.get(column.name, ()), schema.reading)
     for title, parts in (("groups:", schema.groups), ("constraints:", schema.constraints)):
         lines += [title] if parts else []
         for part in parts:
@@ -73,10 +76,24 @@ def dump(schema: Schema, comments: Mapping[str, Sequence[str]] | None = None) ->
     return "\n".join(lines) + "\n"
 
 
-def _commented(paragraphs: Sequence[str], indent: str) -> list[str]:
+def column_lines(column: Column, comments: Sequence[str] = (), reading: Dialect = dialect.USUAL) -> list[str]:
+    """The lines of one column, below `columns:`, with paragraphs above it."""
+    return [*comment_lines(comments, "  "), *_entry(f"  {_flow(column.name)}: ", _described(column, reading))]
+
+
+def written(key: str, value: object, indent: str = "") -> str:
+    """A key and its value on one line."""
+    return f"{indent}{_flow(key)}: {_flow(value)}"
+
+
+def comment_lines(paragraphs: Sequence[str], indent: str) -> list[str]:
     """Paragraphs as comments, wrapped; a character that YAML or a terminal would obey is written as its escape."""
     wrapped = (textwrap.wrap(visible(text), WIDTH - len(indent) - 2, break_on_hyphens=False) for text in paragraphs)
     return [f"{indent}# {line}" for lines in wrapped for line in lines]
+
+
+def _cost(top: Mapping[str, Value]) -> Mapping[str, tuple[Value, Value]]:
+    return top["discovered"].entries("discovered") if "discovered" in top else {}
 
 
 def _listed(top: Mapping[str, Value], key: str) -> tuple[Value, ...]:
@@ -89,13 +106,15 @@ def _read_person(value: Value, columns: Sequence[Column]) -> str:
     return value.written("person")
 
 
-def _read_dialect(value: Value) -> Dialect:
+def read_dialect(value: Value) -> Dialect:
+    """How files spell cells, as `reading:` says."""
     options = value.options(dialect.WORDS, "reading")
     with value.located():
         return Dialect.of(**{word: option.scalar(word) for word, option in options.items()})
 
 
-def _read_column(name: str, key: Value, value: Value, reading: Dialect) -> Column:
+def read_column(name: str, key: Value, value: Value, reading: Dialect = dialect.USUAL) -> Column:
+    """The column that an entry of `columns:` declares, for files that are spelled so."""
     entries = value.entries("a column", name)
     if "kind" not in entries:
         raise key.error(f"the column needs kind:, one of {', '.join(WORDS)}", name)
@@ -107,6 +126,12 @@ def _read_column(name: str, key: Value, value: Value, reading: Dialect) -> Colum
     options = ColumnOptions(name, key, value.options(words, what, name), reading)
     with key.located():
         return kind.read(word, options) if kind else Unmodelled.of(name, kind=word)
+
+
+def column_of(name: str, options: str) -> Column:
+    """The column that options declare, in the words of the file: `kind: integer, bounds: [0, 9]`."""
+    [(key, value)] = yaml_reader.read(f"{_flow(name)}: {{{options}}}").entries("a column").values()
+    return read_column(name, key, value)
 
 
 def _read_group(value: Value, columns: Sequence[Column]) -> Group:

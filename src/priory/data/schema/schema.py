@@ -81,6 +81,8 @@ class Schema:
         groups: groups of rows that get a result each.
         constraints: combinations of values that cannot be.
         reading: how files spell the cells.
+        discovered: what it cost to learn the schema from private rows, as the fields of a budget; empty where it was
+            declared.
     """
 
     name: str
@@ -89,6 +91,7 @@ class Schema:
     groups: tuple[Group, ...] = ()
     constraints: tuple[Constraint, ...] = ()
     reading: Dialect = USUAL
+    discovered: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def of(
@@ -100,6 +103,7 @@ class Schema:
         groups: Iterable[Group] = (),
         constraints: Iterable[Constraint] = (),
         reading: Dialect = USUAL,
+        discovered: Iterable[tuple[str, str]] = (),
     ) -> "Schema":
         """Build a schema, checking that its parts fit together."""
         columns, groups, constraints = tuple(columns), tuple(groups), tuple(constraints)
@@ -111,7 +115,15 @@ class Schema:
             raise SchemaError(f"a schema's name is a text that is not empty; got {name!r}")
         if person is not None:
             check_person(person, columns)
-        schema = cls(name=name, columns=columns, person=person, groups=groups, constraints=constraints, reading=reading)
+        schema = cls(
+            name=name,
+            columns=columns,
+            person=person,
+            groups=groups,
+            constraints=constraints,
+            reading=reading,
+            discovered=tuple(discovered),
+        )
         if not schema.modelled:
             raise SchemaError("no column is modelled; declare at least one that is not id or text")
         for group in groups:

@@ -1,5 +1,6 @@
 """Public rows: what recipes start from, with rows one value away so that a model can leave their support."""
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,7 +11,6 @@ from priory.estimate.evidence import Evidence, implied_one_ways
 from priory.model.bases import Base, PublicRows, Uniform
 from priory.privacy.measurement import Measurement
 from priory.queries.domain import Domain
-from priory.select.noise_size import GAUSSIAN
 
 # Rows for a value that no public row has: enough to carry what the other attributes look like, should it be common.
 ABSENT = 2_000
@@ -56,7 +56,7 @@ def without_drift(rows: PublicRows, measurements: Sequence[Measurement], total: 
         axis = rows.domain.axis[query.clique[0]]
         shares = evidence.values[span] / total
         public = np.bincount(codes[:, axis], rows.shares, len(shares))
-        noise = GAUSSIAN * float(evidence.stddevs[span].sum()) / total
+        noise = math.sqrt(2 / math.pi) * float(evidence.stddevs[span].sum()) / total
         if 0.5 * (float(np.abs(shares - public).sum()) - noise) > DRIFTED:
             positive = np.maximum(shares, 0.0)
             codes[:, axis] = rng.choice(len(shares), len(codes), p=positive / positive.sum())

@@ -1,0 +1,339 @@
+"""Job: the whole of a discovery, from the names of the columns to a schema with comments, paid for."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+
+from priory.app.account import accounted
+from priory.app.discover import columns
+from priory.app.discover.columns import Found
+from priory.app.discover.first_look import FirstLook
+from priory.data.kinds import Unmodelled
+from priory.data.persons import PersonRule
+from priory.data.probes import Spellings
+from priory.data.schema import Schema
+from priory.data.schema import file as schema_file
+from priory.data.schema.open import NEEDS, OpenSchema, read_names
+from priory.data.sources.containers import PARQUET_SUFFIXES
+from priory.data.sources.frames import names_of
+from priory.data.sources.raw import Probed, RawTable, open_raw
+from priory.data.sources.source import checked_row_limit
+from priory.data.writing import written_whole
+from priory.errors import BudgetError, LedgerError, OptionError, PrioryError, SchemaError
+from priory.privacy.budget import Budget, Currency, Number, epsilon_of, exact, positive
+from priory.privacy.curator import Curator, NoisyValues
+from priory.privacy.currency import in_mu_squared
+from priory.privacy.ledger import Ledger, Reservation
+from priory.privacy.measurement import Measurement
+from priory.privacy.noise import RoundedGaussian
+from priory.privacy.randomness import Randomness, is_private, source_of
+from priory.privacy.recorder import partial_path
+from priory.privacy.statement import described_cost
+from priory.queries.query import Query
+from priory.queries.sensitivity import Relation
+
+MECHANISM = "schema discovery"
+# Each column has the same budget. Of it, the first look has two parts, the grid and the values three.
+FIRST, SECOND = Fraction(2, 5), Fraction(3, 5)
+
+
+@dataclass(frozen=True)
+class Discovery:
+    """What was learnt of a table, and what that cost.
+
+    Attributes:
+        opened: what was known before.
+        found: what was learnt of each open column.
+        cost: what was spent, as a promise of its own.
+        is_private: False if the randomness was a test's.
+        is_whole: False while the run that learns it has not ended.
+    """
+
+    opened: OpenSchema
+    found: dict[str, Found]
+    cost: Budget
+    is_private: bool = True
+    is_whole: bool = True
+
+    @property
+    def schema(self) -> Schema:
+        """The schema, which says what it cost.
+
+        Raises:
+            SchemaError: no column has anything above the noise. Its kinds must be declared by hand then.
+        """
+        whole = self.opened.whole({name: each.column for name, each in self.found.items()})
+        return replace(whole, discovered=described_cost(self.cost))
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """The columns that are not modelled, of those that were open."""
+        return tuple(name for name, each in self.found.items() if isinstance(each.column, Unmodelled))
+
+    @property
+    def comments(self) -> dict[str, tuple[str, ...]]:
+        """What stands above each column in the file, and at its head."""
+        head: tuple[str, ...] = (
+            f"Learnt from private rows by priory schema discover, with noise. It cost {self.cost}, which every release "
+            "that uses this schema states beside its own. Read it through: what you know to be public may be added, "
+            "and nothing that you know from the rows alone.",
+            f"Left out: {', '.join(self.left_out) or 'none'}.",
+        )
+        stamp = () if self.is_private else ("NOT PRIVATE: made with test randomness; do not use.",)
+        if not self.is_whole:
+            head = ("What a run that ended early had learnt; all that it reserved stays charged.", *head)
+        return {"": (*stamp, *head), **{name: each.comments for name, each in self.found.items()}}
+
+    def dump(self) -> str:
+        """The schema with comments, as the text of its file; where nothing was learnt, the names alone."""
+        try:
+            return schema_file.dump(self.schema, self.comments)
+        except SchemaError:
+            nothing = (*self.comments[""], "No column has anything above the noise.")
+            return self.opened.dump({**self.comments, "": nothing})
+
+    def save(self, path: str | Path) -> None:
+        """Write the file."""
+        with written_whole(path) as draft:
+            draft.write_text(self.dump(), encoding="utf-8", newline="\n")
+
+    def __str__(self) -> str:
+        return self.dump()
+
+
+def discover(
+    data: object,
+    schema: OpenSchema | str | Path | None = None,
+    *,
+    epsilon: Number,
+    delta: Number | None = None,
+    columns: Sequence[str] | None = None,
+    kinds: Mapping[str, str] | None = None,
+    has_header: bool | None = None,
+    name: str | None = None,
+    ledger: Ledger | str | Path | None = None,
+    relation: str | Relation | None = None,
+    unit: str | None = None,
+    max_rows: int | None = None,
+    row_limit: int | None = None,
+    output: str | Path | None = None,
+    randomness: Randomness | str | None = None,
+) -> Discovery:
+    """Learn the schema of a private table from its rows: levels, bounds, bins, spikes, and shares of missing cells.
+
+    Everything is paid for before it is looked at. A value is told only where enough persons have it, so that a value of
+    one person is told with a probability of at most half of `delta`; with a pure `epsilon` no values are told.
+
+    Args:
+        data: the private table: a path, a frame, or a DuckDB relation.
+        schema: the names of its columns, with kinds of some of them; or the path of such a file.
+        epsilon: what may be spent, with `delta`.
+        delta: see `epsilon`.
+        columns: instead of a schema, the names; where a CSV file has no header, those of its columns in order.
+        kinds: the kinds of some columns, by the words of the schema file.
+        has_header: for a CSV file without a schema, whether its first line names the columns: it is never guessed.
+        name: what the data set is called; by default as the ledger, the schema or the file is.
+        ledger: the book that pays, or the path of its file; one that was made without a schema will do.
+        relation: which tables are neighbours; by default the ledger's, "add-remove" without one.
+        unit: the column that says which person a row is about; by default the ledger's, else the schema's.
+        max_rows: with `unit`, how many rows of one person count; by default the ledger's, 1 without one.
+        row_limit: how many rows the table may have at most, as is publicly known; 2^32 by default.
+        output: where to write the schema file. What is learnt is written to a file beside it, with ".partial" after its
+            name, as it comes; a run that ends early leaves that file.
+        randomness: who draws the noise, as in `fit`.
+
+    Raises:
+        BudgetError: it costs more than is left. Nothing was looked at.
+        SchemaError: names or kinds do not fit. Nothing was spent.
+    """
+    with _kept_beside(output) as keep, accounted() as account:
+        noise = source_of(randomness)
+        book = Ledger.open(ledger) if isinstance(ledger, str | Path) else ledger
+        known = schema if schema is not None else _names(data, columns, has_header=has_header)
+        usual = Path(data).name.split(".")[0] if isinstance(data, str | Path) else "table"
+        opened = _opened(known, name=usual, book=book, unit=unit)
+        opened = (opened if name is None else replace(opened, name=name)).with_kinds(kinds or {})
+        budget = _budget(book, noise, epsilon, delta, relation=relation, max_rows=max_rows)
+        if opened.person is None and budget.max_rows > 1:
+            raise OptionError("max_rows", "it bounds the rows of a person: name the person column with unit, too")
+        if book is None:
+            book = Ledger.in_memory(budget, dataset=opened.name, person=opened.person)
+        if book.terms.person != opened.person:
+            raise LedgerError(f"this ledger protects {book.terms.unit}, so unit must be {book.terms.person!r}")
+        limit = checked_row_limit(row_limit)
+        rule = None if opened.person is None else PersonRule(opened.person, budget.max_rows, book.secret)
+        account.asked = book, budget
+        account.reservation = book.reserve(budget, MECHANISM)
+        with account.reservation as reservation:
+            table = open_raw(
+                data,
+                [column.name for column in opened.open],
+                rule,
+                names=[column.name for column in opened.columns],
+                reading=opened.reading,
+                row_limit=limit,
+            )
+            found = looks(
+                reservation,
+                table,
+                opened,
+                noise,
+                lambda found: keep(Discovery(opened, found, budget, is_private(noise), is_whole=False)),
+            )
+        learnt = Discovery(opened, found, _cost(reservation), is_private(noise))
+        if output is not None:
+            learnt.save(output)
+        return learnt
+
+
+@contextmanager
+def _kept_beside(output: str | Path | None) -> Iterator[Callable[[Discovery], None]]:
+    """A function that keeps what was learnt so far in a file beside `output`, which goes when the block ends well.
+
+    An error that leaves the file says so in what it says of the costs.
+    """
+    if output is None:
+        yield lambda _: None
+        return
+    partial = partial_path(output)
+    if partial.exists():
+        raise OptionError("output", f"{partial} is there, of a run that ended early: move it away first")
+
+    def partial_saved(learnt: Discovery) -> None:
+        # A disk that is full is no reason to lose what the other looks are to learn.
+        with suppress(PrioryError):
+            learnt.save(partial)
+
+    try:
+        yield partial_saved
+    except BaseException as error:
+        spent = getattr(error, "spent", None)
+        if spent is not None and partial.exists():
+            text = f"{spent.text}. What it had learnt is in {partial}"
+            error.spent = replace(spent, text=text, partial=str(partial))  # type: ignore[attr-defined]
+        raise
+    partial.unlink(missing_ok=True)
+
+
+def _opened(
+    known: OpenSchema | str | Path | list[str], *, name: str, book: Ledger | None, unit: str | None
+) -> OpenSchema:
+    """What is known of the columns: a schema, or names."""
+    unit = book.terms.person if unit is None and book is not None else unit
+    if isinstance(known, list):
+        opened = OpenSchema.of(book.terms.dataset if book else name, known, person=unit)
+    else:
+        opened = (known if isinstance(known, OpenSchema) else OpenSchema.load(known)).with_person(unit)
+    for column in opened.open:
+        if column.kind is not None and column.kind not in (*NEEDS, "boolean", "id", "text"):
+            raise SchemaError(f"there is no kind {column.kind!r}", column=column.name)
+    if not opened.open:
+        raise SchemaError("every column is declared: there is nothing to discover")
+    return opened
+
+
+def _names(data: object, names: Sequence[str] | None, *, has_header: bool | None) -> list[str]:
+    """The names given, those of a frame, or those in a header where there is said to be one."""
+    if names is not None:
+        return list(names)
+    if not isinstance(data, str | Path):
+        return names_of(data)
+    if has_header is not True and not str(data).lower().endswith(PARQUET_SUFFIXES):
+        raise OptionError(
+            "has_header",
+            "say that the first line names the columns (has_header=True, --has-header), or name them (columns, "
+            "--columns): it is never guessed, for a record would be published",
+        )
+    return read_names(data)
+
+
+def _budget(
+    book: Ledger | None,
+    noise: Randomness,
+    epsilon: Number,
+    delta: Number | None,
+    *,
+    relation: str | Relation | None,
+    max_rows: int | None,
+) -> Budget:
+    """What may be spent; half of δ, or what the book has left of its own, is for thresholds."""
+    total = None if book is None else book.terms.total
+    relation = relation or (Relation.ADD_REMOVE if total is None else total.relation)
+    rows = max_rows or (1 if total is None else total.max_rows)
+    if delta is None or exact("delta", delta) == 0:
+        return Budget.pure(epsilon, relation=relation, max_rows=rows)
+    additive = positive("delta", delta) / 2
+    if book is not None and total is not None and not total.is_pure:
+        additive = min(additive, book.left_additive())
+        if additive == 0:
+            raise BudgetError(
+                "this ledger has nothing set aside for thresholds, which levels need: make one without a schema, or "
+                "with --additive, or give epsilon alone to learn kinds and bounds without levels"
+            )
+    is_exact = total is None or total.currency is Currency.GAUSSIAN
+    draws_rounded = RoundedGaussian.kind in noise.kinds
+    currency = Currency.GAUSSIAN if is_exact and draws_rounded else Currency.ZCDP
+    budget = Budget.approximate(epsilon, delta, currency, relation=relation, max_rows=rows, additive=additive)
+    return budget if is_exact or not draws_rounded else in_mu_squared(budget)
+
+
+def looks(
+    reservation: Reservation,
+    table: RawTable,
+    opened: OpenSchema,
+    noise: Randomness,
+    keep: Callable[[dict[str, Found]], None] = lambda _: None,
+) -> dict[str, Found]:
+    """Look at every open column: first at what its cells can be read as, then at numbers, dates and values.
+
+    What is learnt is given to `keep` after each look.
+    """
+    whole = reservation.budget
+    each = whole.part(Fraction(1, len(opened.open)))
+    additive = whole.additive / len(opened.open)
+    asked = [column for column in opened.open if column.kind not in ("id", "text")]
+    probe = Spellings(table.format)
+    curator = Curator(reservation, Probed(table, {column.name: probe for column in asked}), randomness=noise)
+    answers = _answered(curator, each.part(FIRST)) if asked else {}
+    looks = {column.name: FirstLook.of(column, answers[column.name], table.format) for column in asked}
+    grids = {name: grid for name, look in looks.items() if (grid := columns.grid_of(look)) is not None}
+    curator = Curator(reservation, Probed(table, {**dict.fromkeys(looks, probe), **grids}), randomness=noise)
+    finer: dict[str, Measurement] = {}
+    values: dict[str, NoisyValues] = {}
+
+    def found() -> dict[str, Found]:
+        nothing = {column.name: FirstLook(column, {}, 0.0) for column in opened.open}
+        return {
+            name: columns.found(look, grids.get(name), finer.get(name), values.get(name))
+            for name, look in {**nothing, **looks}.items()
+        }
+
+    keep(found())
+    if grids:
+        finer |= _answered(curator, each.part(SECOND / 2), tuple(grids))
+        keep(found())
+    for name, look in looks.items():
+        if additive and look.kind in (*columns.LISTED, *columns.NUMBERS):
+            is_number = look.kind in columns.NUMBERS
+            share = each.part(SECOND / 2 if is_number else SECOND)
+            values[name] = curator.values(name, "number" if is_number else "text", share, additive)
+            keep(found())
+    return found()
+
+
+def _answered(curator: Curator, share: Budget, names: Sequence[str] | None = None) -> dict[str, Measurement]:
+    """The noisy marginal of each column, or of some."""
+    names = curator.domain.attributes if names is None else names
+    queries = [Query.marginal(curator.domain, (name,)) for name in names]
+    return dict(zip(names, curator.answer(queries, [share] * len(names)), strict=True))
+
+
+def _cost(reservation: Reservation) -> Budget:
+    """What was spent, as a budget: with the ε that it is at the δ that was asked for."""
+    budget = reservation.budget
+    spent = replace(budget, amount=reservation.spent, additive=reservation.spent_additive)
+    if budget.delta is None:
+        return spent
+    return replace(spent, epsilon=epsilon_of(budget.currency, reservation.spent, budget.delta - spent.additive))

@@ -1,0 +1,93 @@
+"""Kept: what the measurements of a release tell of its errors, kept for the next time somebody asks it.
+
+It is found from the release alone, so that it needs no more protection than that, and it is the same whatever is asked.
+The file has the name of the digest of what it was found from, in the user's own folder for caches: nothing is written
+beside the release, which may lie where nobody may write. Without such a folder, or with PRIORY_CACHE set to nothing, it
+is found anew by each process.
+"""
+
+import hashlib
+import json
+import os
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+
+from priory.answer.misfit import Misfit
+from priory.answer.redraws import Bias, Errors
+from priory.data.writing import written_whole
+from priory.errors import DataError
+
+# Changes with what is found: files of other versions are not read.
+_VERSION = 1
+# The oldest files go when there are more than so many, of about a kilobyte each.
+_MOST_FILES = 1000
+
+
+def digest_of(sections: Mapping[str, Mapping[str, bytes]]) -> str:
+    """The digest of the parts of a release file that errors are found from."""
+    digest = hashlib.sha256(f"errors {_VERSION}".encode())
+    for section in ("domain", "measurements", "model"):
+        for name, data in sorted(sections.get(section, {}).items()):
+            digest.update(f"\n{section}/{name} {len(data)}\n".encode())
+            digest.update(data)
+    return digest.hexdigest()
+
+
+def read(digest: str) -> Errors | None:
+    """What is kept of the release with this digest; None where nothing is, or nothing that can be read."""
+    folder = _folder()
+    if not digest or folder is None:
+        return None
+    try:
+        found = json.loads((folder / f"{digest}.json").read_text())
+        bias = Bias(_numbers(found["bias_edges"]), _numbers(found["bias_values"]))
+        misfit = Misfit(_numbers(found["misfit_edges"]), _numbers(found["misfit_shares"]), float(found["misfit_least"]))
+        temperature = float(found["temperature"])
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+    fits = len(bias.values) == len(bias.edges) + 1 and len(misfit.shares) == len(misfit.edges) + 1
+    return Errors(temperature, bias, misfit) if fits and temperature > 0 else None
+
+
+def write(digest: str, errors: Errors) -> None:
+    """Keep what was found; where that is not possible, it is not kept."""
+    folder = _folder()
+    if not digest or folder is None:
+        return
+    described = {
+        "temperature": errors.temperature,
+        "bias_edges": errors.bias.edges.tolist(),
+        "bias_values": errors.bias.values.tolist(),
+        "misfit_edges": errors.misfit.edges.tolist(),
+        "misfit_shares": errors.misfit.shares.tolist(),
+        "misfit_least": errors.misfit.least,
+    }
+    with suppress(OSError, DataError):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with written_whole(folder / f"{digest}.json") as draft:
+            draft.write_text(json.dumps(described))
+        files = sorted(folder.glob("*.json"), key=lambda file: file.stat().st_mtime)
+        for file in files[:-_MOST_FILES]:
+            file.unlink(missing_ok=True)
+
+
+def _numbers(values: object) -> np.ndarray:
+    array = np.array(values, dtype=np.float64)
+    if array.ndim != 1:
+        raise ValueError("a list of numbers was expected")
+    return array
+
+
+def _folder() -> Path | None:
+    """Where the user keeps caches; None where there is no such place."""
+    given = os.environ.get("PRIORY_CACHE")
+    if given is not None:
+        return Path(given) if given else None
+    usual = {"win32": "~/AppData/Local", "darwin": "~/Library/Caches"}.get(sys.platform, "~/.cache")
+    with suppress(RuntimeError):
+        return Path(os.environ.get("XDG_CACHE_HOME") or usual).expanduser() / "priory" / "errors"
+    return None
