@@ -142,6 +142,12 @@ BAD: list[tuple[tuple[str, ...], int, str]] = [
     # statement
     (("statement", "no.priory"), 9, "no.priory"),
     (("statement", "table.csv", "--registry"), 9, "table.csv"),
+    # quality, evaluate
+    (("quality", "no.priory"), 9, "no.priory"),
+    (("evaluate", "no.priory", "table.csv"), 9, "no.priory"),
+    (("evaluate", "a.priory", "no.csv"), 4, "no.csv"),
+    (("evaluate", "a.priory", "table.csv", "--target", "agee"), 2, "'age'"),
+    (("evaluate", "a.priory", "table.csv", "-o", "new.json"), 2, "not-private"),
     # the frame
     (("fitt",), 2, "fit"),
     (("query",), 2, "release"),

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import priory as pr
 from priory import town
+from priory.answer.association import cramers_v
 from priory.cli import main
 from priory.data.kinds import Category
 from priory.errors import OptionError
@@ -25,7 +26,7 @@ from priory.queries.domain import Clique
 from priory.release import Release
 from priory.report import charts
 from priory.report.answered import answered
-from priory.report.contents import Contents, cramers_v, spending
+from priory.report.contents import Contents, spending
 from priory.report.page import Text, element, shortened
 from priory.report.places import Attribute, Places, axis_labels
 from priory.report.sections import page_of

@@ -12,6 +12,7 @@ from priory import hooks
 from priory.version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from priory.app.fit import fit
@@ -42,13 +43,15 @@ if TYPE_CHECKING:
     from priory.queries.workload import Workload
     from priory.release import Release, combine, load
     from priory.release.measured import declared_release, read_measurements
+    from priory.report.evaluation import evaluate
 
 # fmt: off
 __all__ = [
     "Budget", "Curator", "Discovery", "Domain", "Factor", "Identity", "Ledger", "Matrix", "Mean", "Measurement",
     "Mixture", "Model", "Moments", "Part", "Point", "Prefix", "PrioryError", "Product", "PublicRows", "Query", "Range",
     "Recode", "Relation", "Release", "Schema", "Sensitivity", "Set", "Source", "Step", "Table", "Total", "Uniform",
-    "Workload", "combine", "declared_release", "discover", "estimate", "explain", "fit", "forecast", "load", "measure",
+    "Workload", "combine", "declared_release", "discover", "estimate", "evaluate", "explain", "fit", "forecast", "load",
+    "measure",
     "open_source", "plan", "public_fitness", "read_measurements", "recover", "sensitivity",
 ]
 # fmt: on
@@ -84,6 +87,7 @@ _NAMES = {
     "queries.workload": "Workload",
     "release": "Release combine load",
     "release.measured": "declared_release read_measurements",
+    "report.evaluation": "evaluate",
 }
 _MODULES = {name: f"priory.{module}" for module, names in _NAMES.items() for name in names.split()}
 
@@ -94,7 +98,13 @@ def _write_report(release: "Release", path: "str | Path") -> None:
     write_report(release, path)
 
 
-hooks.write_report = _write_report
+def _plot(release: "Release", names: "Sequence[str]") -> object:
+    from priory.report.plotting import plotted
+
+    return plotted(release, names)
+
+
+hooks.write_report, hooks.plot = _write_report, _plot
 
 
 if not TYPE_CHECKING:

@@ -17,6 +17,7 @@ from priory.answer.intervals import (
     source_of,
 )
 from priory.answer.redraws import MODELS, Errors, Redraws, draws_of
+from priory.answer.ties import Ties
 from priory.data.schema import Schema
 from priory.errors import SizeError
 from priory.model.model import Model
@@ -25,7 +26,7 @@ from priory.queries.factor import Array
 from priory.queries.query import Query
 
 MOST_CELLS = 10_000_000
-_RANK: tuple[Source, ...] = ("measured", "inferred", "drawn", "prior")
+_RANK: tuple[Source, ...] = ("measured", "inferred", "independent by assumption", "drawn", "prior")
 # Draws of a million cells each would take gigabytes: then there are fewer of them.
 _DRAWN_CELLS = 20_000_000
 # Redrawn models keep their calibrated tables for the next question up to so many bytes together.
@@ -107,6 +108,11 @@ class Redrawing:
         return Redraws.of(self.model, self.measurements, draws=draws, errors=errors)
 
     @cached_property
+    def ties(self) -> Ties:
+        """Which attributes are tied together."""
+        return Ties.of(self.model, self.measurements)
+
+    @cached_property
     def rows(self) -> DrawnRows:
         """Rows of the model, for answers that cannot be worked out."""
         return DrawnRows(self.model)
@@ -172,8 +178,11 @@ class Basis:
             repeats = self.redrawing.repeats(queries, answers, sources)
             hidden = [self._hidden(*each) for each in zip(queries, answers, sources, strict=True)]
             unknown = list(zip(repeats, hidden, strict=True))
+        ties = self.redrawing.ties
         return [
-            Drawn(term.laid(answer), _laid_each(term, repeated), term.laid(hides), source)
+            Drawn(
+                term.laid(answer), _laid_each(term, repeated), term.laid(hides), ties.named(source, term.query.clique)
+            )
             for term, answer, (repeated, hides), source in zip(terms, answers, unknown, sources, strict=True)
         ]
 

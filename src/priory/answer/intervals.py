@@ -14,7 +14,7 @@ from priory.queries.factor import Array
 from priory.queries.parts import Identity
 from priory.queries.query import Query
 
-Source = Literal["measured", "inferred", "drawn", "prior"]
+Source = Literal["measured", "inferred", "independent by assumption", "drawn", "prior"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,8 +27,9 @@ class Interval:
         high: the upper ends.
         source: "measured" where a measurement has all attributes of the query; "inferred" where measurements tie them
             together only through others, and what the model assumes is judged by how it predicts measured marginals
-            left out; "drawn" where they are counted on rows drawn from the model, as working them out would take too
-            much memory; "prior" where nothing measured speaks of some of them: nothing is then known of the error.
+            left out; "independent by assumption" where nothing ties some of them to the others; "drawn" where they are
+            counted on rows drawn from the model, as working them out would take too much memory; "prior" where nothing
+            measured speaks of some of them: nothing is then known of the error.
     """
 
     estimate: Array

@@ -14,6 +14,7 @@ from priory.data.sources.source import checked_row_limit
 from priory.errors import BudgetError, DomainError, PrioryError
 from priory.mechanisms.steps.effort import NORMAL, at_effort
 from priory.privacy.budget import Number
+from priory.privacy.cautions import warn_after
 from priory.privacy.curator import Curator
 from priory.privacy.currency import budget_for
 from priory.privacy.ledger import Ledger
@@ -141,6 +142,8 @@ def fit(
         if output is not None:
             release.save(output)
             recorder.remove()
+        if release.estimate is not None:
+            warn_after(budget, release.estimate.total)
         return release
 
 

@@ -159,10 +159,12 @@ MECHANISMS: dict[str, Registered] = {
 
 
 def registered(name: str) -> Registered:
-    """The mechanism called `name`; an `OptionError` where there is none."""
-    if name not in MECHANISMS:
+    """The mechanism called `name`, in any case; an `OptionError` where there is none."""
+    # Papers write their names in capitals.
+    known = name.lower().replace("_", "-")
+    if known not in MECHANISMS:
         raise OptionError("mechanism", f"{name!r} is not one of {', '.join(MECHANISMS)}")
-    return MECHANISMS[name]
+    return MECHANISMS[known]
 
 
 def chosen(mechanism: str | Mechanism | None, *, has_public: bool) -> Registered:

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from priory.cli.output import AsJson, say, write, write_json
-from priory.cli.privacy import check_output
+from priory.cli.output import AsJson, say, write_json, write_statement
+from priory.cli.privacy import check_output, check_release_name
 from priory.cli.progress import working
 from priory.privacy.encoding import encode_statement
 from priory.release import Release
@@ -23,6 +23,7 @@ def combine(
 
     Free: nothing is spent that was not spent before.
     """
+    check_release_name(output)
     check_output(output)
     with working("estimating", is_wanted=not as_json):
         release = combined([Release.load(path) for path in releases])
@@ -30,5 +31,5 @@ def combine(
     if as_json:
         write_json({"output": str(output), "statement": encode_statement(release.statement)})
         return
-    write(str(release.statement))
+    write_statement(release.statement)
     say(f"Wrote {output}: {len(release.measurements)} measurements of {len(releases)} releases.")

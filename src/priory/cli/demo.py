@@ -8,7 +8,7 @@ import typer
 
 from priory import town
 from priory.app.fit import fit
-from priory.cli.output import AsJson, say, write, write_json
+from priory.cli.output import AsJson, say, write, write_json, write_statement
 from priory.data.schema import Schema
 from priory.data.table import Table
 from priory.errors import DataError, MissingExtra
@@ -43,7 +43,7 @@ def demo(
     schema = Schema.load(town.SCHEMA)
     release = fit(town.THIS_YEAR, schema, epsilon=EPSILON, delta=DELTA, mechanism=MECHANISM, public=town.LAST_YEAR)
     if not as_json:
-        write(str(release.statement))
+        write_statement(release.statement)
         say("\n2. Ask it. Nine intervals in ten should hold the true figure.")
     answers = [release.marginal("district"), release.mean("income", by="education")]
     answers.append(release.share("smoker", given="sex"))

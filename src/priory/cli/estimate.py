@@ -9,8 +9,8 @@ from typing import Annotated, Literal
 import typer
 
 from priory.app.recovery import recover
-from priory.cli.output import AsJson, say, stdout, write, write_json
-from priory.cli.privacy import Delta, Epsilon, RelationName, Rho, check_output
+from priory.cli.output import AsJson, say, stdout, write_json, write_statement
+from priory.cli.privacy import Delta, Epsilon, RelationName, Rho, check_output, check_release_name
 from priory.cli.progress import working
 from priory.data.schema import Schema
 from priory.errors import OptionError
@@ -48,6 +48,7 @@ def estimate(
     For counts from elsewhere, the budget is what you say they cost. The partial file of a fit is given alone: it says
     itself what it is and what it cost; neither private data nor the ledger is opened.
     """
+    check_release_name(output)
     check_output(output)
     if any(is_record_file(path) for path in measurements):
         asked = (schema, epsilon, delta, rho, total)
@@ -93,5 +94,5 @@ def _show(release: Release, cliques: Sequence[Clique], output: Path, *, as_json:
         values = model.project(clique).values.ravel()
         writer.writerows([*cell, f"{value:.3f}"] for cell, value in zip(cells, values, strict=True))
     if not cliques:
-        write(str(release.statement))
+        write_statement(release.statement)
     say(f"{count} measurements, about {model.total:,.0f} rows. {reason} Wrote {output}.")

@@ -2,6 +2,7 @@
 
 import signal
 import threading
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,8 +13,9 @@ import typer
 
 from priory.app.fit import fit as make_release
 from priory.app.registry import MECHANISMS
-from priory.cli.output import AsJson, Stopped, say, write, write_json
-from priory.cli.privacy import Delta, Effort, Epsilon, Rho, Unit
+from priory.cli.notebook import check_notebook, write_notebook
+from priory.cli.output import AsJson, Stopped, say, write_json, write_statement
+from priory.cli.privacy import Delta, Effort, Epsilon, Rho, Unit, check_release_name
 from priory.cli.progress import shown
 from priory.errors import NOTHING_SPENT, PrioryError, SizeError, Spent
 from priory.mechanisms.steps.effort import NORMAL
@@ -52,10 +54,16 @@ def fit(
         int | None, typer.Option(help="How many rows the table may have at most; default: 2^32.")
     ] = None,
     effort: Effort = NORMAL,
+    notebook: Annotated[
+        Path | None, typer.Option(help="Also write a Jupyter notebook (.ipynb) that opens, asks and draws it.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Make a release of a private table."""
-    with spending(output), shown("reading the table", is_wanted=not as_json) as progress:
+    with spending(output), _spoken_warnings(), shown("reading the table", is_wanted=not as_json) as progress:
+        check_release_name(output)
+        if notebook is not None:
+            check_notebook(notebook)
         release = make_release(
             data,
             schema,
@@ -75,11 +83,22 @@ def fit(
             progress=progress,
             randomness=randomness,
         )
+    if notebook is not None:
+        write_notebook(notebook, release, output)
     if as_json:
         write_json({"output": str(output), "statement": encode_statement(release.statement)})
         return
-    write(str(release.statement))
-    say(f"Wrote {output}.")
+    write_statement(release.statement)
+    say(f"Wrote {output}{'' if notebook is None else f' and {notebook}'}.")
+
+
+@contextmanager
+def _spoken_warnings() -> Iterator[None]:
+    """Say warnings in a sentence, without the line of code that they come from."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", UserWarning)
+        warnings.showwarning = lambda message, *_, **__: say(f"Warning: {message}.")
+        yield
 
 
 class _Terminated(KeyboardInterrupt):

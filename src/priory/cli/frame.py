@@ -1,5 +1,6 @@
 """Frame: the command itself, and how it ends."""
 
+import difflib
 import json
 import os
 import sys
@@ -8,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from functools import partial
 from importlib import import_module
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -26,10 +27,12 @@ VERBS = {
     "plan": ("plan", "plan"),
     "fit": ("fit", "fit"),
     "query": ("query", "query"),
+    "quality": ("quality", "quality"),
     "sample": ("sample", "sample"),
     "combine": ("combine", "combine"),
     "estimate": ("estimate", "estimate"),
     "report": ("report", "report"),
+    "evaluate": ("evaluate", "evaluate"),
     "ledger": ("privacy", "ledger"),
     "statement": ("statement", "statement"),
     "explain": ("privacy", "explain"),
@@ -72,13 +75,27 @@ def _options(
     """Release statistics and synthetic tables under differential privacy."""
 
 
+def command(app: typer.Typer) -> Any:  # noqa: ANN401 - Typer's own class
+    """The command of an app; its help shows flags as flags."""
+    whole = typer.main.get_command(app)
+    groups: list[Any] = [whole]
+    while groups:
+        each = groups.pop()
+        groups += getattr(each, "commands", {}).values()
+        for option in (*each.params, each.get_help_option(typer.Context(each, help_option_names=["-h", "--help"]))):
+            # Typer would write <bool> after them, as if they took a word.
+            if getattr(option, "is_flag", False):
+                option.metavar = ""
+    return whole
+
+
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run the command line and end the process with its exit code."""
     arguments = sys.argv[1:] if arguments is None else arguments
     complain = partial(_complain, as_json="--json" in arguments)
     try:
-        app = app_of(arguments[:1] if arguments and arguments[0] in VERBS else VERBS)
-        ended = app(args=arguments, prog_name="priory", standalone_mode=False)
+        verbs = arguments[:1] if arguments and arguments[0] in VERBS else VERBS
+        ended = command(app_of(verbs))(args=arguments, prog_name="priory", standalone_mode=False)
         sys.stdout.flush()
     except (PrioryError, Stopped) as error:
         kind = error.kind if isinstance(error, Stopped) else type(error).__name__
@@ -130,10 +147,21 @@ def _silence() -> None:
 def _usage(error: typer.TyperException) -> str:
     """What Typer has to say, with the option it speaks of or the nearest there is."""
     said = error.format_message() if hasattr(error, "format_message") else str(error)
-    near = getattr(error, "possibilities", None)
-    if near:
-        said = f"{error}; did you mean {near[0]}"
-    return f"{said.rstrip('.?')}; see priory --help"
+    context = getattr(error, "ctx", None)
+    wrong = getattr(error, "option_name", None)
+    if context is not None and wrong is not None:
+        near = _nearest(wrong, [name for option in context.command.params for name in option.opts])
+        said = f"No such option: {wrong}" + (f"; did you mean {near}" if near else "")
+    verb = "priory" if context is None else context.command_path
+    return f"{said.rstrip('.?')}; see {verb} --help"
+
+
+def _nearest(wrong: str, names: list[str]) -> str | None:
+    """The option that begins as a wrong one does, or that is spelled most alike, if one is."""
+    spelled = {name.lstrip("-"): name for name in names if name.startswith("-")}
+    word = wrong.lstrip("-")
+    likely = [each for each in spelled if each.startswith(word)] or difflib.get_close_matches(word, spelled)
+    return spelled[likely[0]] if likely else None
 
 
 def _complain(message: str, kind: str, *, as_json: bool, spent: Spent | None = None) -> None:

@@ -6,8 +6,10 @@ would obey; data for programs stays as it is.
 
 import json
 import re
+import shutil
 import sys
 from collections.abc import Iterable, Sequence
+from textwrap import TextWrapper
 from typing import IO, Annotated, Any, cast
 
 import typer
@@ -74,6 +76,16 @@ def write(text: str) -> None:
     sys.stdout.write(_ended(visible(text, keeps_lines=True)))
 
 
+def write_statement(statement: object) -> None:
+    """Print a statement, one fact a line; a terminal gets lines that end between words, the next ones indented."""
+    lines = str(statement).splitlines()
+    if sys.stdout.isatty():
+        width = max(20, shutil.get_terminal_size().columns)
+        wrap = TextWrapper(width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+        lines = [piece for line in lines for piece in wrap.wrap(line)]
+    write("\n".join(lines))
+
+
 def write_data(text: str) -> None:
     """Print a result as it is, or with escapes where it goes to a terminal."""
     stdout().write(_ended(text))
@@ -81,7 +93,12 @@ def write_data(text: str) -> None:
 
 def write_json(result: Any) -> None:  # noqa: ANN401 - whatever JSON can hold
     """Print a result for programs; what cannot be seen is written as JSON's own escapes."""
-    sys.stdout.write(_ended(json_escaped(json.dumps(result, ensure_ascii=False, indent=2))))
+    sys.stdout.write(json_text(result))
+
+
+def json_text(result: Any) -> str:  # noqa: ANN401
+    """A result as JSON without a character that a terminal obeys."""
+    return _ended(json_escaped(json.dumps(result, ensure_ascii=False, indent=2)))
 
 
 def json_escaped(text: str) -> str:

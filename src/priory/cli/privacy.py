@@ -117,6 +117,7 @@ def show_ledger(
         write(visible(f"{key}: {book[key]}"))
     if "spent_epsilon" in book:
         write(f"spent so far is ε = {book['spent_epsilon']} at δ = {book['delta']}")
+        write(f"left for one run is ε = {book['left_epsilon']} at δ = {book['delta']}")
     headings = ("#", "mechanism", "state", "asked", "charged", "opened (UTC)", "closed (UTC)")
     show(headings, ([str(entry[key] or "") for key in ENTRY_KEYS] for entry in book["entries"]))
     for entry in book["entries"] if events else []:
@@ -124,13 +125,27 @@ def show_ledger(
             write(visible(f"{entry['number']}  {event['cost']}  {event['kind']}  {event['what']}"))
 
 
-def check_output(path: Path) -> None:
+def check_release_name(path: Path) -> None:
+    """Refuse a name that promises something else than a release."""
+    if path.name.lower().endswith((".csv", ".csv.gz", ".tsv", ".parquet", ".xlsx", ".json", ".feather")):
+        release = path.name.split(".")[0] + ".priory"
+        raise OptionError(
+            "--output", f"a release is no table: call it {release}, and draw rows by priory sample {release} -o {path}"
+        )
+    if path.suffix.lower() in (".html", ".htm", ".pdf"):
+        release = path.with_suffix(".priory").name
+        raise OptionError(
+            "--output", f"a release is no page: call it {release}, and write one by priory report {release}"
+        )
+
+
+def check_output(path: Path, option: str = "--output") -> None:
     """Refuse a file that exists or cannot be written, before anything is spent on what should go there."""
     try:
         is_there = path.exists()
     except OSError as error:
-        raise OptionError("--output", f"a file cannot be called so: {error.strerror}") from None
+        raise OptionError(option, f"a file cannot be called so: {error.strerror}") from None
     if is_there:
-        raise OptionError("--output", f"{path} exists; remove it or choose another name")
+        raise OptionError(option, f"{path} exists; remove it or choose another name")
     if not path.absolute().parent.is_dir() or not os.access(path.absolute().parent, os.W_OK):
-        raise OptionError("--output", f"the folder of {path} does not exist or cannot be written to")
+        raise OptionError(option, f"the folder of {path} does not exist or cannot be written to")

@@ -20,11 +20,11 @@ SHOWN = 50
 
 @dataclass(frozen=True)
 class Details:
-    """Options of every answer: which rows, which confidence, and which quantile."""
+    """Options of every answer: which rows, which confidence, and which quantiles."""
 
     where: str | None
     level: float | None
-    at: float
+    at: tuple[float, ...]
 
 
 def query(
@@ -38,7 +38,9 @@ def query(
     total: Annotated[str | None, typer.Option("--sum", metavar="COLUMN", help="The sum of a column.")] = None,
     median: Annotated[str | None, typer.Option(metavar="COLUMN", help="The median of a column.")] = None,
     quantile: Annotated[str | None, typer.Option(metavar="COLUMN", help="A quantile of a column; see --at.")] = None,
-    at: Annotated[float | None, typer.Option(help="Which quantile: a share from 0 to 1.")] = None,
+    at: Annotated[
+        list[float] | None, typer.Option(help="Which quantile: a share from 0 to 1; may be repeated.")
+    ] = None,
     share: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="Shares of a column's values, given the columns.")
     ] = None,
@@ -57,13 +59,13 @@ def query(
     """
     if limit is not None and limit < 0:
         raise OptionError("--limit", f"a number of rows, at least 0; got {limit}")
-    if at is not None and quantile is None:
+    if at and quantile is None:
         raise OptionError("--at", "it says which quantile: name the column with --quantile")
     options = {"mean": mean, "sum": total, "median": median, "quantile": quantile, "share": share, "cdf": cdf}
     asked = [(what, column) for what, column in options.items() if column is not None]
     if len(asked) > 1:
         raise OptionError(f"--{asked[1][0]}", f"ask one thing at a time; --{asked[0][0]} is given, too")
-    how = Details(where, level if intervals else None, 0.5 if at is None else at)
+    how = Details(where, level if intervals else None, tuple(at or [0.5]))
     with working("answering", is_wanted=not as_json):
         table = _answered(Release.load(release), asked, columns or [], how)
     _print(table, limit, as_csv=as_csv, as_json=as_json)
@@ -76,7 +78,9 @@ def _answered(release: Release, asked: list[tuple[str, str]], by: list[str], how
     if what == "share":
         return release.share(column, given=by, where=how.where, level=how.level)
     if what == "quantile":
-        return release.quantile(column, how.at, by=by, where=how.where, level=how.level)
+        return release.quantile(
+            column, how.at if len(how.at) > 1 else how.at[0], by=by, where=how.where, level=how.level
+        )
     verbs = {"mean": release.mean, "sum": release.sum, "median": release.median, "cdf": release.cdf}
     return verbs[what](column, by=by, where=how.where, level=how.level)
 

@@ -10,7 +10,7 @@ from priory.cli.output import AsJson, say, write_json
 from priory.cli.privacy import Unit, check_output
 from priory.cli.progress import working
 from priory.data.writing import written_whole
-from priory.errors import OptionError, ReleaseError
+from priory.errors import OptionError
 from priory.release import Release, load
 
 MARK = "not-private"
@@ -41,12 +41,12 @@ def report(
         if not_private or yes or ledger is not None or unit is not None:
             said = "--not-private, --yes, --ledger and --unit are about a private table; name it"
             raise OptionError("--against", said)
-        output = output or release.with_suffix(".html")
+        output = _checked_page(output or release.with_suffix(".html"))
         check_output(output)
         with working("making the page", is_wanted=not as_json):
             loaded.report(output)
     else:
-        output = output or release.with_suffix(f".{MARK}.html")
+        output = _checked_page(output or release.with_suffix(f".{MARK}.html"))
         _check_confirmed(output, not_private=not_private, yes=yes)
         with working("comparing", is_wanted=not as_json):
             _write_truth(loaded, against, output, ledger, unit)
@@ -54,6 +54,13 @@ def report(
         write_json({"output": str(output), "is_private": against is None and loaded.statement.is_private})
         return
     say(f"Wrote {output}.")
+
+
+def _checked_page(path: Path) -> Path:
+    if path.suffix.lower() in (".pdf", ".docx", ".png", ".svg", ".md", ".csv", ".json", ".ipynb", ".priory"):
+        page = path.with_suffix(".html")
+        raise OptionError("--output", f"a report is one HTML file: call it {page}, and print it from a browser as PDF")
+    return path
 
 
 def _check_confirmed(output: Path, *, not_private: bool, yes: bool) -> None:
@@ -73,21 +80,15 @@ def _check_confirmed(output: Path, *, not_private: bool, yes: bool) -> None:
 
 
 def _write_truth(release: Release, table: Path, output: Path, ledger: Path | None, unit: str | None) -> None:
-    from priory.data.sources.opening import open_source
-    from priory.privacy.ledger import Ledger
+    from priory.report.evaluation import private_source
     from priory.report.truth import truth_page
 
-    if release.schema is None:
-        raise ReleaseError("the release has no schema, so that no table can be compared with it")
-    book = None if ledger is None else Ledger.open(ledger)
-    if book is not None:
-        book.check(schema=release.schema.dump(), person=book.terms.person)
-    person = unit or (release.schema.person if book is None else book.terms.person)
-    # Without the book nobody knows which rows of a person counted; any others will do for comparing.
-    key = bytes(32) if book is None else book.secret
-    source = open_source(table, release.schema, unit=person, max_rows=release.statement.budget.max_rows, key=key)
-    text = str(truth_page(release, source, confirmed=True))
-    with written_whole(output) as draft:
-        # Nobody else on this machine may read it, from the first byte on.
+    source = private_source(release, table, ledger, unit)
+    write_secret(output, str(truth_page(release, source, confirmed=True)))
+
+
+def write_secret(path: Path, text: str) -> None:
+    """Write what nobody else on this machine may read, from the first byte on."""
+    with written_whole(path) as draft:
         draft.touch(mode=0o600, exist_ok=False)
         draft.write_text(text, encoding="utf-8", newline="\n")

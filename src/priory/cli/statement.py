@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 import yaml
 
-from priory.cli.output import AsJson, say, write, write_json
+from priory.cli.output import AsJson, say, write, write_json, write_statement
 from priory.errors import OptionError
 from priory.privacy.encoding import encode_statement
 from priory.release import load
@@ -44,7 +44,7 @@ def statement(
     elif as_json or as_yaml:
         _print(encode_statement(loaded.statement), as_json=as_json)
     else:
-        write(str(loaded.statement))
+        write_statement(loaded.statement)
 
 
 def _print(data: dict[str, Any], *, as_json: bool) -> None:

@@ -74,6 +74,12 @@ class Table:
         }
         return replace(self, columns=columns)
 
+    def labelled(self, name: str, value: float) -> "Table":
+        """The same with a first column that holds a number in every row; its name gets a _ where there is one."""
+        while name in self.columns:
+            name += "_"
+        return Table({name: Cells(np.full(len(self), value, dtype=np.float64)), **self.columns}, self.notes)
+
     def to_dict(self) -> dict[str, list[Any]]:
         """Lists of Python values, None where a cell is missing."""
         return {name: _python_values(cells) for name, cells in self.columns.items()}
@@ -155,6 +161,9 @@ class Table:
         lines = self.head().lines()
         size = f"({len(self):,} rows, {len(self.columns)} columns)"
         return "\n".join([lines, size, *(f"Note: {visible(note)}." for note in self.notes)])
+
+    def __repr__(self) -> str:
+        return str(self)
 
     def _repr_html_(self) -> str:
         shown = self.head()

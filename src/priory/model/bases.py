@@ -35,10 +35,12 @@ class Base(ABC):
     Attributes:
         domain: the attributes.
         is_informative: whether it says more than that every cell is alike: leaving it then takes stronger evidence.
+        is_product: whether its attributes are independent of each other.
     """
 
     domain: Domain
     is_informative: ClassVar[bool] = True
+    is_product: ClassVar[bool] = False
 
     @abstractmethod
     def bind(self, cliques: Iterable[Clique]) -> Oracle:
@@ -83,6 +85,7 @@ class Uniform(Base):
     device: str | None = field(default=None, kw_only=True)
     precision: Precision = field(default="float64", kw_only=True)
     is_informative: ClassVar[bool] = False
+    is_product: ClassVar[bool] = True
 
     def __repr__(self) -> str:
         return f"Uniform({len(self.domain)} attributes)"
@@ -145,6 +148,8 @@ class Product(Base):
         factors: one-way marginals, counts or shares; each is divided by its sum.
         domain: all attributes, where some have no marginal (they are uniform) or the order matters.
     """
+
+    is_product: ClassVar[bool] = True
 
     def __init__(self, factors: Iterable[Factor], *, domain: Domain | None = None) -> None:
         self.shares: dict[str, Array] = {}

@@ -75,7 +75,8 @@ def write_new(connection: sqlite3.Connection, terms: Terms) -> None:
 def read_terms(connection: sqlite3.Connection) -> tuple[Terms, bytes]:
     """The terms and the key; a file that is no ledger, is newer than this version or is damaged is refused."""
     if connection.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION:
-        raise LedgerError("this file is not a ledger")
+        is_empty = not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        raise LedgerError("this file is empty" if is_empty else "this file is not a ledger")
     if _format(connection) > FORMAT:
         said = f"this ledger has format {_format(connection)}; this version of priory reads up to {FORMAT}"
         raise LedgerError(f"{said}: upgrade it")

@@ -13,6 +13,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from priory.privacy.budget import Budget, Currency, Number
+from priory.privacy.cautions import warn_before
 from priory.privacy.gaussian import gaussian_epsilon
 from priory.privacy.ledger import Ledger
 from priory.privacy.noise import RoundedGaussian
@@ -35,6 +36,7 @@ def budget_for(
     # In a book of ρ (ε, δ) buys the same ρ whatever the run pays in, so that books filled before keep their meaning; a
     # run that makes no private choices then pays in μ² = 2ρ, and its statement says the smaller ε that this is exactly.
     whole = Budget.of(epsilon=epsilon, delta=delta, rho=rho, relation=relation, max_rows=max_rows)
+    warn_before(whole)
     if whole.epsilon is None or whole.delta is None:
         return whole
     exact = Budget.approximate(whole.epsilon, whole.delta, Currency.GAUSSIAN, relation=relation, max_rows=max_rows)

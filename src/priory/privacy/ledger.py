@@ -347,6 +347,7 @@ def describe(ledger: Ledger) -> dict[str, Any]:
     if total.delta is not None:
         # What thresholds have added is gone from δ; the rest of it is what the amount is converted at.
         summary["spent_epsilon"] = rounded_up(epsilon_of(total.currency, spent, total.delta - spent_additive))
+        summary["left_epsilon"] = rounded_down(epsilon_of(total.currency, left, total.delta - total.additive))
         summary["delta"] = rounded_up(total.delta)
     if total.additive:
         summary["spent_additive"] = rounded_up(spent_additive)

@@ -56,7 +56,8 @@ def read_archive(path: str | Path, known: frozenset[str]) -> dict[str, dict[str,
     except OSError as error:
         raise ReleaseError(f"{path} cannot be read: {error.strerror or 'it is damaged'}") from None
     except (*_DAMAGED, KeyError, TypeError, AttributeError):
-        raise ReleaseError(f"{path} is not a release, or it is damaged") from None
+        what = "not a release, or it is damaged" if Path(path).stat().st_size else "empty"
+        raise ReleaseError(f"{path} is {what}") from None
 
 
 def json_bytes(value: object) -> bytes:

@@ -66,6 +66,8 @@ def schema_of_measurements(paths: Sequence[str | Path], *, name: str) -> Schema:
         for column in (column for column in header if column not in (VALUE, STDDEV)):
             values = labels.setdefault(column, {})
             values.update({row[column] or "": None for _, row in rows if row.get(column)})
+        if not header:
+            raise DataError(f"{path} is empty; its first line must name the attributes, value and stddev")
     empty = [column for column, values in labels.items() if not values]
     if empty or not labels:
         raise DataError(f"{', '.join(map(str, paths))}: no row has a value of {empty or 'any attribute'}")

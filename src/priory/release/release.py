@@ -5,16 +5,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from priory import hooks
-from priory.answer import quantiles, tables
+from priory.answer import association, quantiles, tables
 from priory.answer.basis import Basis, Redrawing
 from priory.answer.grid import Names
+from priory.answer.quality import Quality, quality
 from priory.answer.redraws import Errors
 from priory.answer.where import Given
 from priory.data.schema import Schema
 from priory.data.table import Table, html_facts
-from priory.errors import PrioryError, ReleaseError
+from priory.errors import OptionError, PrioryError, ReleaseError
 from priory.estimate.measured import evidence
 from priory.model.model import Model
 from priory.model.sampling import Seed, checked_count
@@ -132,14 +134,22 @@ class Release:
     def quantile(
         self,
         column: str,
-        at: float = 0.5,
+        at: float | list[float] | tuple[float, ...] = 0.5,
         *,
         by: Names = (),
         where: Given = None,
         level: float | None = LEVEL,
         draws: int = DRAWS,
     ) -> Table:
-        """The value that a share `at` of the rows of each group lies below, missing values left out."""
+        """The value that a share `at` of the rows of each group lies below, missing values left out.
+
+        With several shares, there is a column `at`, and the answers to each share follow one another.
+        """
+        if isinstance(at, list | tuple):
+            if not at:
+                raise OptionError("at", "at least one share from 0 to 1; got none")
+            each = [self.quantile(column, share, by=by, where=where, level=level, draws=draws) for share in at]
+            return Table.joined([table.labelled("at", share) for table, share in zip(each, at, strict=True)])
         return self._answered(quantiles.quantile(self.basis(level, draws), column, at, by, where), level)
 
     def median(
@@ -163,6 +173,32 @@ class Release:
     def answer(self, query: Query | Workload, *, level: float | None = LEVEL, draws: int = DRAWS) -> Table:
         """Answers to a product query, or to all queries of a workload; see `marginal`."""
         return self._answered(tables.answer(self.basis(level, draws), query), level)
+
+    def correlation(self, *columns: str) -> Table:
+        """Pearson's correlation and Cramér's V of each pair of the columns, or of all, the strongest pairs first.
+
+        A correlation is that of the values, missing ones left out; it is null where a column has no numbers. Cramér's V
+        says how much one column tells about the other, from 0 to 1, whatever their kinds.
+        """
+        return self._stamped(association.correlation(self.basis(), columns))
+
+    def quality(self, *, redraw: bool = False) -> Table:
+        """Which columns and pairs are above the noise, and which are dominated by it; no private row is read.
+
+        Args:
+            redraw: whether the expected errors come from redrawing the noise, as intervals do: closer, and slower. By
+                default they are those of the noisy counts themselves, which the estimate improves on.
+
+        Returns:
+            A row for each column and each measured pair, and for the strongest other pairs: `strength` (Cramér's V),
+            `error` (the share of rows to expect in a wrong cell), `clear` (the share of rows in cells at least twice as
+            large as their standard error) and `verdict`. The notes sum it up.
+        """
+        return self._stamped(self.judged(redraw=redraw).table())
+
+    def judged(self, *, redraw: bool = False) -> Quality:
+        """The judgements that `quality` shows."""
+        return quality(self.basis(), redraw=redraw)
 
     def sample(self, n: int | None = None, *, where: Given = None, seed: Seed = None) -> Table:
         """Synthetic rows in the user's own terms: the schema's columns in its order, without ids and texts.
@@ -256,6 +292,15 @@ class Release:
             files["schema"] = {"schema.yaml": self.schema.dump().encode()}
         parts = {name: (part, getattr(self, part.field)) for name, part in PARTS.items()}
         return files | {name: part.encode(value) for name, (part, value) in parts.items() if value}
+
+    def plot(self, *columns: str) -> Any:  # noqa: ANN401 - altair has no types
+        """A chart of altair, for a notebook or for its `save`: of a column, of two, or of how all go together.
+
+        Raises:
+            OptionError: a column is unknown, or there are more than two.
+            MissingExtra: the libraries that draw are not installed: `pip install 'priory[report]'`.
+        """
+        return hooks.plot(self, columns)
 
     def report(self, path: str | Path) -> None:
         """Write one HTML file to look at, made from this release alone; it opens offline and runs no script.

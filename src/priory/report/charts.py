@@ -119,9 +119,9 @@ def pair_chart(answer: Answer) -> Chart:
         for i, j in np.ndindex(estimate.shape)
     ]
     base = _crossed(rows, {"labelLimit": 120}, {"labelLimit": 150})
-    legend = {"title": None, "format": ".0%", "values": [0, 0.25, 1], "gradientLength": 160}
+    legend = {"title": "share of the column", "format": ".0%", "tickCount": 4, "gradientLength": 160}
     rings = base.transform_filter("datum.unsure").mark_point(shape="circle", size=26, color=RING, strokeWidth=1.4)
-    cells = _shaded(base, "share:Q", legend, type="sqrt")
+    cells = _shaded(base, "share:Q", legend, most=float(shares.max(initial=0.0)) or 1.0)
     return _framed(cells + rings, width=CARD, height=max(70, 20 * len(down.labels)))
 
 
@@ -149,10 +149,10 @@ def _crossed(rows: Sequence[Row], x: Mapping[str, Any], y: Mapping[str, Any]) ->
     return _data(rows).encode(x=across, y=alt.Y("down:N", sort=None, title=None, axis=alt.Axis(**plain, **y)))
 
 
-def _shaded(base: Chart, field: str, legend: Mapping[str, Any], **scale: str) -> Chart:
-    """A cell for each pair of groups, darker where the field is larger, from 0 to 1."""
+def _shaded(base: Chart, field: str, legend: Mapping[str, Any], most: float = 1.0) -> Chart:
+    """A cell for each pair of groups, evenly darker where the field is larger, from 0 to `most`."""
     alt = _alt()
-    shades = alt.Scale(range=SHADES, domain=[0, 1], **scale)
+    shades = alt.Scale(range=SHADES, domain=[0, most])
     color = alt.Color(field, scale=shades, legend=alt.Legend(orient="top", gradientThickness=8, **legend))
     return base.mark_rect(stroke="white", strokeWidth=0.7).encode(color=color)
 
@@ -309,7 +309,7 @@ def _counts() -> dict[str, Any]:
     """How numbers of records are written along an axis."""
     look = {"grid": True, "gridColor": GRID, "domain": False, "ticks": False, "labelColor": QUIET}
     axis = _alt().Axis(tickCount=4, labelExpr=SHORT, **look)
-    return {"title": None, "axis": axis, "scale": _alt().Scale(domainMin=0)}
+    return {"title": "records", "axis": axis, "scale": _alt().Scale(domainMin=0)}
 
 
 def _names(longest: int) -> Any:  # noqa: ANN401

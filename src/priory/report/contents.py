@@ -1,13 +1,15 @@
 """Contents: everything a report shows, worked out from the release alone; no private row is ever read for it."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
-from priory.model.bases import Base
+from priory.answer.association import cramers_v
+from priory.answer.quality import Quality
+from priory.answer.ties import below
 from priory.model.model import Model
 from priory.privacy.measurement import Measurement
 from priory.queries.domain import Clique
@@ -58,22 +60,6 @@ def associations(model: Model, attributes: Sequence[Places], *, most: int) -> As
     return Associations(names, strengths, len(attributes) - len(names))
 
 
-def cramers_v(table: Array) -> float:
-    """√(χ² / (n·(min(rows, columns) − 1))) of a table of counts, over the rows and columns that are not empty.
-
-    >>> cramers_v(np.array([[5.0, 0.0], [0.0, 3.0]])), cramers_v(np.array([[1.0, 2.0], [2.0, 4.0]]))
-    (1.0, 0.0)
-    """
-    table = np.maximum(table, 0.0)
-    table = table[table.sum(axis=1) > 0][:, table.sum(axis=0) > 0]
-    total, shorter = table.sum(), min(table.shape)
-    if total <= 0 or shorter < 2:
-        return 0.0
-    expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / total
-    square = float(((table - expected) ** 2 / expected).sum() / total)
-    return min(1.0, float(np.sqrt(max(square, 0.0) / (shorter - 1))))
-
-
 @dataclass(frozen=True, eq=False)
 class Contents:
     """What a report shows."""
@@ -82,6 +68,8 @@ class Contents:
     columns: tuple[Answer, ...]  # the groups of each attribute with their intervals
     associations: Associations  # how strongly pairs go together
     pairs: tuple[Answer, ...]  # the strongest of them
+    quality: Quality  # which columns and pairs are above the noise
+    means: Mapping[str, str]  # of each column of numbers, its mean with the interval, in words
 
     @classmethod
     def of(cls, release: Release) -> "Contents":
@@ -94,16 +82,14 @@ class Contents:
         strongest = [release.domain.clique(pair) for pair in compared.strongest(MOST_PAIRS, LEAST_STRENGTH)]
         asked = [*((places,) for places in alone), *(tuple(by_name[name] for name in pair) for pair in strongest)]
         answers = answered(release, asked)
-        return cls(release, tuple(answers[: len(alone)]), compared, tuple(answers[len(alone) :]))
+        columns, pairs = tuple(answers[: len(alone)]), tuple(answers[len(alone) :])
+        return cls(release, columns, compared, pairs, release.judged(), _means(release))
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
         """Sets of several attributes that were measured, or that the model ties together."""
         cliques = [m.query.clique for m in self.release.measurements if m.query.rows > 1]
-        layer: Base = self.release.model
-        while isinstance(layer, Model):
-            cliques += layer.cliques
-            layer = layer.base
+        cliques += below(self.release.model)[1]
         return tuple(dict.fromkeys(clique for clique in cliques if len(clique) > 1))
 
 
@@ -116,6 +102,23 @@ def places_alone(release: Release) -> list[Places]:
     most = [MOST_RUNS if each.is_ordered else MOST_GROUPS for each in attributes]
     model = release.model
     return [Places.of(each, model.project(each.name).values, n) for each, n in zip(attributes, most, strict=True)]
+
+
+def _means(release: Release) -> dict[str, str]:
+    found = {}
+    for column in () if release.schema is None else release.schema.modelled:
+        if column.is_numeric:
+            cells = [values[0] for values in release.mean(column.name).to_dict().values()]
+            mean, *ends = ["–" if cell is None else _written(cell) for cell in cells[:3]]
+            found[column.name] = f"mean {mean}" if cells[1] is None else f"mean {mean} [{', '.join(ends)}]"
+    return found
+
+
+def _written(value: object) -> str:
+    """A mean for people: a number with four digits, or more before the point; or a date."""
+    if not isinstance(value, float):
+        return str(value)
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
 def _most_measured(places: Sequence[Places], release: Release) -> list[Places]:

@@ -23,6 +23,7 @@ MOST_RANKED = 14
 SOURCES = {
     "measured": "measured",
     "inferred": "inferred from what was measured",
+    "independent by assumption": "independent by assumption",
     "drawn": "counted on rows drawn from the model",
     "prior": "not measured: as it was known before",
 }
@@ -40,6 +41,35 @@ def lead(contents: Contents) -> Html:
         (promise, "privacy promise" + (f" ({detail}" if detail else "")),
     ]
     return tiles(facts)
+
+
+def quality(contents: Contents) -> Section:
+    """What can be relied on, and what is noise."""
+    found = contents.quality
+    judged = [*found.columns, *found.pairs]
+    rows = [
+        [
+            " × ".join(map(shortened, each.names)),
+            "" if each.strength is None else f"{each.strength:.2f}",
+            "not known" if each.error is None else f"{each.error:.1%}",
+            each.verdict,
+        ]
+        for each in judged
+    ]
+    body = [
+        element("ul", *(element("li", Text(f"{note[:1].upper()}{note[1:]}.")) for note in found.notes)),
+        paragraph(
+            "A column is above the noise where most of its rows are in cells that are at least twice as large as their "
+            "standard error; a pair where it departs from independence by more than noise would. The expected error is "
+            "the share of rows in a wrong cell, if noisy counts were taken as they are; the estimates improve on them.",
+            "quiet",
+        ),
+        folded(
+            f"All {len(found.columns):,} columns and {len(found.pairs):,} pairs",
+            table(["column or pair", "V", "expected error", "verdict"], rows, numbers=frozenset({1, 2})),
+        ),
+    ]
+    return Section("quality", "Is it any good?", element("figure", *body, class_="wide"))
 
 
 def privacy(contents: Contents) -> Section:
@@ -84,7 +114,9 @@ def reading() -> Section:
         f"the table {LEVEL:.0%} of the time.",
         "“Measured” means that noisy counts of just these columns were taken. “Inferred” figures follow from other "
         "measurements through the model; their intervals allow for what it assumes as far as other measurements can "
-        "tell. “Not measured” ones are as they were known before: no interval is drawn where nothing is known.",
+        "tell. “Independent by assumption” ones combine columns that nothing measured ties together: they show what "
+        "follows if these have nothing to do with each other. “Not measured” ones are as they were known before: no "
+        "interval is drawn where nothing is known.",
         "Grey bars are cells that were not given, and values too rare to be shown one by one.",
         "The table's own chance – it may be a sample of something larger – is not part of the intervals.",
     ]
@@ -100,6 +132,7 @@ def columns(contents: Contents) -> Section:
         picture = charts.drawn(charts.column_chart(answer), _spoken(answer), anchor)
         codes = len(places.targets)
         facts = f"{places.attribute.kind} · {codes:,} {'value' if codes == 1 else 'values'}"
+        facts += f" · {contents.means[name]}" if name in contents.means else ""
         cards.append(card(shortened(name), facts, answer, joined(picture, _rest(answer)), id=anchor))
         entries.append((anchor, shortened(name)))
     return Section("columns", "Columns", element("div", *cards, class_="grid"), tuple(entries))
@@ -302,7 +335,7 @@ def _quoted(text: str) -> str:
 def page_of(release: Release) -> Page:
     """The report of a release, worked out from the release alone."""
     contents = Contents.of(release)
-    first = (privacy(contents), reading(), columns(contents), pairs(contents))
+    first = (quality(contents), privacy(contents), reading(), columns(contents), pairs(contents))
     optional = (*first, structure(contents), spent(contents), estimated(contents))
     return Page(
         title=release.statement.dataset,

@@ -4,13 +4,11 @@ This reads private rows and pays nothing, so nothing here is covered by any prom
 nothing of it can be called from there, and its page says NOT PRIVATE at every section.
 """
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from priory.answer.metrics import total_variation
 from priory.data.sources.source import Source
 from priory.errors import DomainError, OptionError
 from priory.queries.domain import Clique
@@ -20,12 +18,11 @@ from priory.release.release import LEVEL
 from priory.report import charts
 from priory.report.answered import Answer, answered
 from priory.report.contents import places_alone
+from priory.report.evaluation import MOST_PAIRS, distance, spread
 from priory.report.page import Html, Page, Section, element, joined, paragraph, shortened, table, tiles
 from priory.report.sections import amount, card
 
 STAMP = "NOT PRIVATE – true errors against the private rows. For the curator only: never publish, mail or upload this."
-# How many pairs are compared, of how many cells at most.
-MOST_PAIRS, MOST_CELLS = 300, 1_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,13 +59,15 @@ def compared(release: Release, source: Source) -> Comparison:
     model = release.model
     answers = answered(release, [(places,) for places in places_alone(release)])
     truths = [factor.values for factor in source.count([(name,) for name in release.domain])]
-    pairs_of = zip(release.domain, answers, truths, strict=True)
-    apart = [(answer, truth, _distance(model.project(name).values, truth)) for name, answer, truth in pairs_of]
-    columns = tuple(Compared(answer, answer.places[0].summed(truth), far) for answer, truth, far in apart)
-    small = (pair for pair in itertools.combinations(release.domain, 2) if release.domain.size_of(pair) <= MOST_CELLS)
-    pairs = list(itertools.islice(small, MOST_PAIRS))
-    counted = zip(pairs, source.count(pairs), strict=True)
-    distances = [(pair, _distance(model.project(pair).values, truth.values)) for pair, truth in counted]
+    columns = tuple(
+        Compared(answer, answer.places[0].summed(truth), distance(model.project(name).values, truth))
+        for name, answer, truth in zip(release.domain, answers, truths, strict=True)
+    )
+    pairs = spread(release, 2, MOST_PAIRS)
+    distances = [
+        (pair, distance(model.project(pair).values, truth.values))
+        for pair, truth in zip(pairs, source.count(pairs), strict=True)
+    ]
     distances.sort(key=lambda each: -np.nan_to_num(each[1], nan=-1.0))
     return Comparison(model.total, int(truths[0].sum()), columns, tuple(distances))
 
@@ -129,13 +128,6 @@ def _pairs(found: Comparison) -> Section:
     caption = paragraph(f"The farthest first; at most {MOST_PAIRS} pairs are compared.", "quiet")
     body = joined(caption, table(["column", "column", "total variation"], rows, numbers=frozenset({2})))
     return Section("pairs", "Pairs of columns", body)
-
-
-def _distance(found: Array, truth: Array) -> float:
-    try:
-        return total_variation(np.maximum(found, 0.0), truth)
-    except DomainError:
-        return float("nan")
 
 
 def _mean(values: Sequence[float]) -> str:
