@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from priory.model.engine.cores import available, together
+from priory.cores import available
+from priory.model.engine.cores import together
 from priory.model.engine.layout import Layout
 from priory.model.sampling import Codes
 from priory.model.tilted import row_cells

@@ -1,6 +1,7 @@
 """Noisy pairs: what noisy answers about pairs of attributes say of a table; choosing from them is free."""
 
 import itertools
+import math
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
@@ -13,7 +14,6 @@ from priory.queries.factor import Array
 from priory.queries.parts import Identity, Part, Recode
 from priory.queries.query import Query
 from priory.select.candidates import structure
-from priory.select.noise_size import GAUSSIAN, LAPLACE
 
 # Triples of more cells are not chosen: what one cell says of them is below its noise.
 MOST_CELLS = 20_000
@@ -45,9 +45,9 @@ def strengths(measurements: Sequence[Measurement], model: Model) -> dict[Clique,
 
 
 def _excess(measurement: Measurement, answers: Array) -> float:
-    """The L1 distance of noisy answers from a model's, less what noise alone makes of it on average."""
-    share = LAPLACE if measurement.noise is not None and measurement.noise.family == "laplace" else GAUSSIAN
-    noise = share * float(np.sum(np.broadcast_to(measurement.stddev, measurement.query.shape)))
+    """The L1 distance of noisy answers from a model's, less what Gaussian noise alone makes of it on average."""
+    # The mean of |noise| of Gaussian noise is √(2/π) of its standard deviation.
+    noise = math.sqrt(2 / math.pi) * float(np.sum(np.broadcast_to(measurement.stddev, measurement.query.shape)))
     return float(np.abs(measurement.values - answers).sum()) - noise
 
 

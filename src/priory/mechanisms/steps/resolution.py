@@ -11,10 +11,10 @@ from fractions import Fraction
 from typing import Literal
 
 from priory.privacy.budget import Budget
+from priory.privacy.noise import expected_noise
 from priory.queries.domain import Clique, Domain
 from priory.queries.factor import Array
 from priory.queries.query import Query
-from priory.select.noise_size import expected_noise
 from priory.select.noisy_pairs import queries_on, runs
 
 # The part of the budget that one-way marginals get at least and at most; between, it is BARE + STEEP·√ν, where ν is
