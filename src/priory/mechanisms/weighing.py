@@ -64,10 +64,14 @@ class Weighing:
     seed: int = 0
     choice_share: ClassVar[Fraction] = Fraction(0)
 
+    def with_effort(self, factor: float) -> "Weighing":
+        """The mechanism with a first model of so many times more cells, and as many more rows."""
+        return replace(self, model_cells=int(factor * self.model_cells), rows=int(factor * self.rows))
+
     def run(self, curator: Curator, budget: Budget) -> Release:
         """Measure step by step, then estimate."""
         if _is_left_to_aim(curator.domain, budget):
-            return AIM().run(curator, budget)
+            return AIM(model_cells=self.model_cells).run(curator, budget)
         start = Fitted.start(curator, Uniform(curator.domain))
         curator.check(budget)
         numbers = itertools.count(1)
