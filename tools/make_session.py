@@ -98,7 +98,16 @@ STEPS = (
         "One page, which opens offline.",
         ("priory report clinic.priory",),
     ),
-    # The place of `priory evaluate clinic.priory clinic.csv`, for the curator's eyes only.
+    Step(
+        "Is it any good? For everybody",
+        "What the release itself knows of its errors, which anybody may see.",
+        ("priory quality clinic.priory",),
+    ),
+    Step(
+        "Is it any good? Inside the house",
+        "Only you may see this: it compares the release with the private table, and is not private.",
+        ("priory evaluate clinic.priory clinic.csv --ledger clinic.ledger",),
+    ),
     Step(
         "What was spent",
         "The ledger has every look. It is bound to this schema now.",
