@@ -59,8 +59,9 @@ def without_drift(rows: PublicRows, measurements: Sequence[Measurement], total: 
         public = np.bincount(codes[:, axis], rows.shares, len(shares))
         noise = MEAN_NOISE * float(evidence.stddevs[span].sum()) / total
         if 0.5 * (float(np.abs(shares - public).sum()) - noise) > DRIFTED:
-            positive = np.maximum(shares, 0.0)
-            codes[:, axis] = rng.choice(len(shares), len(codes), p=positive / positive.sum())
+            # Even where noise has made all counts negative there is a chance for each value.
+            chances = np.maximum(shares, 1e-9)
+            codes[:, axis] = rng.choice(len(shares), len(codes), p=chances / chances.sum())
     return PublicRows(codes, rows.domain, rows.shares)
 
 
