@@ -202,6 +202,7 @@ groups:
 )
 
 
+@pytest.mark.filterwarnings("ignore:ε = 10000 promises")
 def test_groups_within_groups_can_be_fitted_by_name(tmp_path: Path) -> None:
     rows = ["north,1,f"] * 30 + ["north,2,m"] * 20 + ["south,2,m"] * 50
     (tmp_path / "a.csv").write_text("state,year,sex\n" + "\n".join(rows) + "\n")

@@ -5,7 +5,7 @@ the multipliers of a new answer about C, and of older ones about parts of C, are
 other answers stay. What these then lose by it is small, and made good by the next estimate of everything.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -15,13 +15,9 @@ from priory.estimate.evidence import Evidence
 from priory.estimate.path import fitted_to_the_noise
 from priory.estimate.setting import Setting, Warm, signs_of_size
 from priory.estimate.total import TotalEstimate
-from priory.model.bases import Uniform
-from priory.model.engine.layout import Layout
+from priory.model.bases import Cells
 from priory.model.model import Model
-from priory.model.rows import RowsOracle
-from priory.model.tilted import Oracle, Potentials, Tilted
 from priory.privacy.measurement import Measurement
-from priory.queries.domain import Clique, Domain
 from priory.queries.factor import Array
 
 # Steps of an estimate that is made good later may be coarse.
@@ -46,7 +42,7 @@ def nudged(model: Model, measurements: Sequence[Measurement], marginal: Array) -
     warm = Warm(multipliers=known)
     signs, total = _signs(measurements, inside), TotalEstimate.known(model.total)
     # The table less what the multipliers have moved it by already: at these multipliers it is what it is.
-    base = _Cells(domain, marginal / model.total, evidence.layout, evidence.adjoint(warm.vectors(evidence)[0]))
+    base = Cells(domain, marginal / model.total, evidence.layout, evidence.adjoint(warm.vectors(evidence)[0]))
     fit = fitted_to_the_noise(Setting(base, evidence, total, "l2", _SOLVER, warm, signs))
     multipliers = [*diagnostics.multipliers, (evidence.queries[-1], np.empty(0), np.empty(0))]
     for i, query, span in zip(inside, evidence.queries, evidence.spans, strict=True):
@@ -55,23 +51,6 @@ def nudged(model: Model, measurements: Sequence[Measurement], marginal: Array) -
     after = fit.layout.unpack(fit.state.marginals)[clique].values
     changed = replace(diagnostics, multipliers=tuple(multipliers))
     return replace(model, potentials={**model.potentials, **tables}, diagnostics=changed), after
-
-
-class _Cells(Uniform):
-    """The cells of one table with given shares, less the potentials `theta`: asked for its oracle, never released."""
-
-    def __init__(self, domain: Domain, shares: Array, layout: Layout, theta: Array) -> None:
-        super().__init__(domain)
-        self._codes = np.indices(domain.shape).reshape(len(domain.shape), -1).T.astype(np.int32)
-        own = RowsOracle(layout, self._codes, np.zeros(len(self._codes))).logs(theta)
-        with np.errstate(divide="ignore"):
-            self._logs = np.log(shares.reshape(-1)) - own
-
-    def bind(self, cliques: Iterable[Clique]) -> Oracle:
-        return RowsOracle(Layout.of(self.domain, cliques), self._codes, self._logs)
-
-    def tilt(self, potentials: Potentials) -> Tilted:
-        raise NotImplementedError
 
 
 def _signs(measurements: Sequence[Measurement], inside: Sequence[int]) -> Array:

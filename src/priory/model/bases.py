@@ -240,6 +240,23 @@ class PublicRows(Base):
         return RowsTilted.of(Layout.of(self.domain, potentials), self.codes, np.log(self.shares), potentials)
 
 
+class Cells(Uniform):
+    """The cells of one table with given shares, less the potentials `theta`: asked for its oracle, never released."""
+
+    def __init__(self, domain: Domain, shares: Array, layout: Layout, theta: Array) -> None:
+        super().__init__(domain)
+        self._codes = np.indices(domain.shape).reshape(len(domain.shape), -1).T.astype(np.int32)
+        own = RowsOracle(layout, self._codes, np.zeros(len(self._codes))).logs(theta)
+        with np.errstate(divide="ignore"):
+            self._logs = np.log(shares.reshape(-1)) - own
+
+    def bind(self, cliques: Iterable[Clique]) -> Oracle:
+        return RowsOracle(Layout.of(self.domain, cliques), self._codes, self._logs)
+
+    def tilt(self, potentials: Potentials) -> Tilted:
+        raise NotImplementedError
+
+
 def checked_codes(codes: ArrayLike, domain: Domain) -> NDArray[np.int32]:
     """Codes as 32-bit numbers; a `DomainError` unless they are within the domain, one column an attribute."""
     array = np.asarray(codes)

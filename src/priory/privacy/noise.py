@@ -16,8 +16,7 @@ from priory.errors import OptionError
 from priory.privacy import drawing
 from priory.privacy.budget import Budget, Currency
 from priory.privacy.prices import price_of_pure, pure_within
-from priory.queries.query import Query
-from priory.queries.sensitivity import Sensitivity, sensitivity
+from priory.queries.sensitivity import Sensitivity
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -259,11 +258,3 @@ def root_up(square: Fraction) -> Fraction:
     while Fraction(root) ** 2 < square:
         root = math.nextafter(root, math.inf)
     return Fraction(root)
-
-
-def expected_noise(query: Query, share: Budget) -> float:
-    """The L1 norm that the noise which `share` buys for `query` has on average."""
-    noise = noise_within(share, sensitivity(query, share.relation, share.max_rows))
-    # The mean of |noise| over its standard deviation.
-    mean = math.sqrt(2 / math.pi) if noise.family == "gaussian" else math.sqrt(1 / 2)
-    return mean * noise.stddev * query.rows

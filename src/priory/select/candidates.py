@@ -10,10 +10,10 @@ import numpy as np
 from priory.errors import OptionError
 from priory.model.engine.plan import Plan, plan
 from priory.privacy.budget import Budget
-from priory.privacy.noise import expected_noise
 from priory.queries.domain import Clique, Domain
 from priory.queries.query import Query
 from priory.queries.workload import Workload
+from priory.select.one_ways import expected_noise
 from priory.select.workloads import default_workload
 
 

@@ -69,7 +69,7 @@ def informative_marginals(workload: Workload, rows: PublicRows | None, *, most: 
 
 
 def _strongest(rows: PublicRows, pairs: list[Clique]) -> list[Clique]:
-    thin = rows.thinned(max(LEAST_JUDGED, JUDGED // len(pairs)))
+    thin = rows.thinned(max(LEAST_JUDGED, JUDGED // max(len(pairs), 1)))
     tilted = _tilted(thin)
     strength = {pair: mutual_information(tilted.project(pair)) for pair in pairs}
     if thin is not rows:

@@ -1,5 +1,6 @@
 """One-ways: every attribute by itself, wide ones coarsely too, and again where noise still hides them."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -7,10 +8,11 @@ from fractions import Fraction
 import numpy as np
 
 from priory.privacy.budget import Budget
-from priory.privacy.noise import expected_noise
+from priory.privacy.noise import noise_within
 from priory.queries.domain import Domain
 from priory.queries.parts import Recode
 from priory.queries.query import Query
+from priory.queries.sensitivity import sensitivity
 
 # What the noise of a wide attribute's cells asks for grows no more from here on: most of them are empty.
 WIDEST = 200
@@ -53,3 +55,11 @@ class OneWays:
         most = self.quiet * (2 * total)
         noisy = {query.clique for query, part in parts if query.is_marginal and expected_noise(query, part) > most}
         return {query: share for query, share in asked.items() if query.clique in noisy}
+
+
+def expected_noise(query: Query, share: Budget) -> float:
+    """The L1 norm that the noise which `share` buys for `query` has on average."""
+    noise = noise_within(share, sensitivity(query, share.relation, share.max_rows))
+    # The mean of |noise| over its standard deviation.
+    mean = math.sqrt(2 / math.pi) if noise.family == "gaussian" else math.sqrt(1 / 2)
+    return mean * noise.stddev * query.rows

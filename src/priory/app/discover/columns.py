@@ -1,7 +1,6 @@
 """Columns: the column and the comments that noisy counts lead to. No private data are needed."""
 
 import datetime as dt
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -54,19 +53,21 @@ def _enough(look: FirstLook) -> float:
 def found(look: FirstLook, grid: Numbers | Days | None, noisy: Measurement | None, values: NoisyValues | None) -> Found:
     """The column that all the looks lead to; one that is left out where nothing was above the noise."""
     column: Column | None = None
+    decided = look.kind
     if look.kind in LISTED and values is not None:
         column = _category(look, values)
+        decided = f"{look.kind} with these levels; rarer ones go to other, or to null"
     elif look.kind == "boolean":
         column = _boolean(look)
     elif isinstance(grid, Numbers) and noisy is not None:
-        column = _number(look, grid, noisy, values)
+        column = number = _number(look, grid, noisy, values)
+        decided = decided if number is None else _number_words(look, number)
     elif isinstance(grid, Days) and noisy is not None:
-        column = _moment(look, grid, noisy)
-    elif look.kind in ("id", "text"):
-        column = Unmodelled.of(look.column.name, kind=look.kind)
-    if column is None or isinstance(column, Unmodelled):
+        column = moment = _moment(look, grid, noisy)
+        decided = decided if moment is None else _moment_words(look, moment)
+    if column is None:
         return _left_out(look, values)
-    return Found(column, _seen(look, values), _DECIDED[type(column)](look, column), _INSTEAD[type(column)])
+    return Found(column, _seen(look, values), decided, _INSTEAD[look.kind])
 
 
 def _category(look: FirstLook, values: NoisyValues) -> Category | None:
@@ -208,33 +209,26 @@ def _percent(share: float | Fraction) -> str:
     return f"{100 * float(share):.1f} %"
 
 
-def _number_words(look: FirstLook, column: Column) -> str:
-    if not isinstance(column, Number):
-        return look.kind
+def _number_words(look: FirstLook, column: Number) -> str:
     bad = 1 - look.total("number") / look.present if look.present else 0.0
     unread = f"; about {_percent(bad)} of the cells are no numbers and become null" if bad > 0 else ""
     low, high = with_thousands(column.low), with_thousands(column.high)
     return f"{look.kind} from {low} to {high}; what is beyond goes to the bound{unread}"
 
 
-def _moment_words(look: FirstLook, column: Column) -> str:
-    if not isinstance(column, Moment):
-        return look.kind
+def _moment_words(look: FirstLook, column: Moment) -> str:
     guess = ""
     if column.format in ("%m/%d/%Y", "%d/%m/%Y") and not look.total("date", _spelling(look)):
         guess = "; days and months cannot be told apart here: this is a guess"
     return f"{look.kind} from {column.point_text(column.low)} to {column.point_text(column.high)}{guess}"
 
 
-_DECIDED: dict[type, Callable[[FirstLook, Column], str]] = {
-    Category: lambda look, _: f"{look.kind} with these levels; rarer ones go to other, or to null",
-    Boolean: lambda *_: "boolean",
-    Number: _number_words,
-    Moment: _moment_words,
-}
-_INSTEAD: dict[type, str] = {
-    Category: "add levels that you know to be possible; ordinal, with the levels in order; text, to leave it out",
-    Boolean: "category, with the words as levels",
-    Number: "wider or narrower bounds; bins: {log: 20} or {edges: […]}; category, where numbers are codes; id",
-    Moment: "other bounds; bins: {every: month}, quarter or year; category or text",
+_OF_LEVELS = "add levels that you know to be possible; ordinal, with the levels in order; text, to leave it out"
+_OF_NUMBERS = "wider or narrower bounds; bins: {log: 20} or {edges: […]}; category, where numbers are codes; id"
+_OF_DATES = "other bounds; bins: {every: month}, quarter or year; category or text"
+_INSTEAD = {
+    **dict.fromkeys(LISTED, _OF_LEVELS),
+    **dict.fromkeys(NUMBERS, _OF_NUMBERS),
+    **dict.fromkeys(DATES, _OF_DATES),
+    "boolean": "category, with the words as levels",
 }

@@ -10,12 +10,12 @@ from priory.app.account import accounted
 from priory.app.discover import columns
 from priory.app.discover.columns import Found
 from priory.app.discover.first_look import FirstLook
-from priory.data.kinds import Unmodelled
 from priory.data.persons import PersonRule
 from priory.data.probes import Spellings
 from priory.data.schema import Schema
 from priory.data.schema import file as schema_file
 from priory.data.schema.open import NEEDS, OpenSchema, read_names
+from priory.data.schema.schema import modelled_of
 from priory.data.sources.containers import PARQUET_SUFFIXES
 from priory.data.sources.frames import names_of
 from priory.data.sources.raw import Probed, RawTable, open_raw
@@ -70,7 +70,8 @@ class Discovery:
     @property
     def left_out(self) -> tuple[str, ...]:
         """The columns that are not modelled, of those that were open."""
-        return tuple(name for name, each in self.found.items() if isinstance(each.column, Unmodelled))
+        modelled = {column.name for column in modelled_of(each.column for each in self.found.values())}
+        return tuple(name for name in self.found if name not in modelled)
 
     @property
     def comments(self) -> dict[str, tuple[str, ...]]:

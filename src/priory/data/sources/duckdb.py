@@ -79,7 +79,7 @@ def open_large(
         return source
     try:
         arrays = source.connection.execute("FROM codes").fetchnumpy()
-        codes = tuple(np.ascontiguousarray(arrays[f"c{i}"]) for i in range(len(source.domain)))
+        codes = tuple(np.ascontiguousarray(arrays[f"c{i}"]) for i in range(len(source.domain.attributes)))
         return MemorySource(source.domain, codes, _records(source.connection), row_limit)
     finally:
         source.close()

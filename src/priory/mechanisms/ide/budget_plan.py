@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 from priory.mechanisms.ide.hierarchy import Level
 from priory.privacy.budget import Budget
-from priory.privacy.noise import expected_noise
 from priory.queries.domain import Clique, Domain
 from priory.queries.query import Query
+from priory.select.one_ways import expected_noise
 
 # Typical distances: of the sizes of groups from equal ones, of a population from public rows, of groups from the whole.
 COUNTS_APART, POPULATION_APART, GROUPS_APART = 0.3, 0.1, 0.25

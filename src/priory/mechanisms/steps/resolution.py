@@ -11,11 +11,11 @@ from fractions import Fraction
 from typing import Literal
 
 from priory.privacy.budget import Budget
-from priory.privacy.noise import expected_noise
 from priory.queries.domain import Clique, Domain
 from priory.queries.factor import Array
 from priory.queries.query import Query
 from priory.select.noisy_pairs import queries_on, runs
+from priory.select.one_ways import expected_noise
 
 # The part of the budget that one-way marginals get at least and at most; between, it is BARE + STEEP·√ν, where ν is
 # the total variation distance that the noise of the whole budget, spent on them alone, makes of one on average.
