@@ -234,7 +234,7 @@ def test_answers_say_where_they_come_from() -> None:
     table = rows()
     release = fit(table, SCHEMA, rho=1, mechanism="independent", randomness=Replay(seed=0))
     assert set(column(release.marginal("age", draws=3), "source")) == {"measured"}
-    assert set(column(release.marginal("age", "sex", draws=3), "source")) == {"inferred"}
+    assert set(column(release.marginal("age", "sex", draws=3), "source")) == {"independent by assumption"}
     # The model says nothing of where in a bin values lie.
     assert column(release.count("age >= 30", draws=3), "source") == ["inferred"]
     assert column(release.count("age >= 25", draws=3), "source") == ["measured"]
@@ -267,7 +267,7 @@ def test_nothing_is_claimed_of_pairs_where_no_pair_was_measured() -> None:
     release = fit(rows(2000), SCHEMA, rho="1", mechanism="independent", randomness=Replay(seed=1))
     table = release.marginal("children", "sex", draws=10)
     assert set(column(table, "low")) == set(column(table, "high")) == {None}
-    assert set(column(table, "source")) == {"inferred"}
+    assert set(column(table, "source")) == {"independent by assumption"}
 
 
 @pytest.mark.statistical

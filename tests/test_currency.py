@@ -52,6 +52,7 @@ def test_mechanisms_that_only_measure_pay_in_mu_squared_whenever_a_delta_is_give
         ("mst", "1e-2", Currency.GAUSSIAN),
     ],
 )
+@pytest.mark.filterwarnings("ignore:δ = 0.01 is more than")
 def test_mechanisms_that_choose_pay_in_what_buys_more(name: str, delta: str, currency: Currency) -> None:
     release = released(mechanism=name, epsilon=1, delta=delta, randomness=Replay(seed=0))
     assert release.statement.budget.currency is currency

@@ -307,7 +307,7 @@ def test_a_file_that_is_no_ledger_is_refused(tmp_path: Path) -> None:
         Ledger.open(text)
     empty = tmp_path / "empty.ledger"
     empty.touch()
-    with pytest.raises(LedgerError, match="not a ledger"):
+    with pytest.raises(LedgerError, match="empty"):
         Ledger.open(empty)
     other = tmp_path / "other.ledger"
     with sqlite3.connect(other) as connection:

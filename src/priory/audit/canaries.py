@@ -71,9 +71,9 @@ def _everything_shown(mechanism: str | Mechanism) -> str:
 
 def _shown(mechanism: str | Mechanism, table: Sequence[tuple[str, ...]], folder: Path) -> Iterator[str]:
     data = write(tuple(table), folder / "table.csv")
-    # So little budget that a noisy total is equal to the true one once in thousands of runs.
-    book = Ledger.create(folder / "book.ledger", Terms("audit", SCHEMA.dump(), Budget.zcdp("1/50000")))
-    release = fit(data, SCHEMA, rho="1/100000", mechanism=mechanism, ledger=book)
+    # So little budget that one of some dozens of noisy counts is equal to the true one once in thousands of runs.
+    book = Ledger.create(folder / "book.ledger", Terms("audit", SCHEMA.dump(), Budget.zcdp("1/500000000")))
+    release = fit(data, SCHEMA, rho="1/1000000000", mechanism=mechanism, ledger=book)
     release.save(folder / "a.priory")
     with zipfile.ZipFile(folder / "a.priory") as file:
         for name in file.namelist():
@@ -82,7 +82,7 @@ def _shown(mechanism: str | Mechanism, table: Sequence[tuple[str, ...]], folder:
     connection = sqlite3.connect(folder / "book.ledger")
     yield "\n".join(connection.iterdump())
     connection.close()
-    for broken in ({"rho": "1"}, {"rho": "1/100000", "max_rows": 2}, {"epsilon": "nan"}):
+    for broken in ({"rho": "1"}, {"rho": "1/1000000000", "max_rows": 2}, {"epsilon": "nan"}):
         try:
             fit(data, SCHEMA, mechanism=mechanism, ledger=book, **broken)
         except PrioryError as error:
@@ -90,7 +90,7 @@ def _shown(mechanism: str | Mechanism, table: Sequence[tuple[str, ...]], folder:
     broken_table = f'{",".join(HEADER)}\n{CANARIES[0]},{CANARIES[1]}\n"{CANARIES[2]}'
     (folder / "table.csv").write_text(broken_table, encoding="utf-8")
     try:
-        yield repr(fit(data, SCHEMA, rho="1/100000", mechanism=mechanism, ledger=book))
+        yield repr(fit(data, SCHEMA, rho="1/1000000000", mechanism=mechanism, ledger=book))
     except PrioryError as error:
         yield f"{error!r} {error} {vars(error)}"
 
