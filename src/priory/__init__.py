@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from priory.app.discover import Discovery, discover
     from priory.app.fit import fit
     from priory.app.forecast import forecast
     from priory.app.public_check import public_fitness
