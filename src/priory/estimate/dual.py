@@ -15,6 +15,7 @@ import numpy as np
 
 from priory.estimate.lbfgs import minimised
 from priory.estimate.problem import BASE, GOING, MET, Problem, Solver, Start, State, Status, Traits
+from priory.model.engine.products import dot
 from priory.queries.factor import Array
 
 # The first steps from a warm start, down to this part of the first temperature, are too hot to say anything.
@@ -204,7 +205,7 @@ class _Unit:
         log_z, shares = self.problem.oracle(evidence.adjoint(x * self.inverse))
         self.last[:] = x, shares
         penalty = self.ridge * x
-        value = self.problem.total * log_z + 0.5 * float(penalty @ x) - float(self.target @ x)
+        value = self.problem.total * log_z + 0.5 * dot(penalty, x) - dot(self.target, x)
         gradient = evidence.predicted(shares) * self.gain
         gradient += penalty
         gradient -= self.target
@@ -215,4 +216,4 @@ def _degrees_of_freedom(ridge: Array, misfit: Array) -> float:
     """About how many degrees of freedom a fit takes up, and a share of what is left to explain."""
     # Each answer takes up N·Var/(N·Var + λσ²). An error far below their sum is lost in the noise of the answers, and
     # one far below what is left to explain is made good by the next step.
-    return float(np.sum(1 - ridge)) + _UNEXPLAINED * max(0.0, float(misfit @ misfit) - len(misfit))
+    return float(np.sum(1 - ridge)) + _UNEXPLAINED * max(0.0, dot(misfit, misfit) - len(misfit))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from priory.model.engine.products import combined, dot, dots
 from priory.queries.factor import Array
 
 # On the problems met here, two pairs need as many calls as forty: what is slow is not in so few directions.
@@ -93,7 +94,7 @@ def _free(here: _Point, limit: Array | None) -> Array:
 
 def _steepness(gradient: Array, weights: Array | None) -> float:
     weighted = gradient if weights is None else gradient * weights
-    return float(weighted @ weighted)
+    return dot(weighted, weighted)
 
 
 class _Memory:
@@ -115,9 +116,9 @@ class _Memory:
 
     def learn(self, move: Array, turn: Array) -> None:
         """Take in a pair, unless the function does not curve along it; the oldest one gives way."""
-        curvature = float(move @ turn)
+        curvature = dot(move, turn)
         # Pairs that curve next to nothing, or endlessly, would leave the range of single precision.
-        if not curvature > 1e-12 * max(float(turn @ turn), float(move @ move)):
+        if not curvature > 1e-12 * max(dot(turn, turn), dot(move, move)):
             return
         span = len(self._order) if len(self._order) < _MEMORY else self._order.pop(0)
         # So scaled, a move times its turn is 1, and nothing leaves the range of single precision.
@@ -126,14 +127,14 @@ class _Memory:
         self._order.append(span)
         used = 2 * len(self._order)
         for row in (2 * span, 2 * span + 1):
-            self._products[row, :used] = self._rows[:used] @ self._rows[row]
+            self._products[row, :used] = dots(self._rows[:used], self._rows[row])
             self._products[:used, row] = self._products[row, :used]
 
     def direction(self, gradient: Array) -> Array:
         """Minus the inverse Hessian of memory times the gradient."""
         # The two-loop recursion [Nocedal 1980] on coefficients: a direction is c·gradient + Σ w_i row_i, and its
         # products with the rows follow from those of the rows with each other and with the gradient.
-        norm = math.sqrt(float(gradient @ gradient))
+        norm = math.sqrt(dot(gradient, gradient))
         if not self._order or not _TINY < norm < math.inf:
             return -gradient
         used = 2 * len(self._order)
@@ -141,7 +142,7 @@ class _Memory:
         # of 2 takes it there without rounding.
         length = math.ldexp(1.0, math.frexp(norm)[1])
         short = (gradient * (1 / length)).astype(np.float32)
-        slopes = (self._rows[:used] @ short).astype(np.float64)
+        slopes = dots(self._rows[:used], short).astype(np.float64)
         products = self._products[:used, :used]
         weights, c = np.zeros(used), -1.0
         coefficients = {}
@@ -157,20 +158,20 @@ class _Memory:
         if not np.isfinite(weights).all():
             return -gradient
         direction = c * gradient
-        direction += length * (weights.astype(np.float32) @ self._rows[:used]).astype(np.float64)
-        return direction if float(direction @ gradient) < 0 else -gradient
+        direction += length * combined(weights.astype(np.float32), self._rows[:used]).astype(np.float64)
+        return direction if dot(direction, gradient) < 0 else -gradient
 
 
 def _searched(objective: Objective, here: _Point, direction: Array, limit: Array | None) -> _Trial:
     """The first point along `direction`, shortened as often as it takes, where the value falls enough."""
     length = 1.0
-    slope = float(here.gradient @ direction)
+    slope = dot(here.gradient, direction)
     for calls in range(1, _TRIALS + 1):
         x = here.x + (direction if length == 1.0 else length * direction)
         promised = length * slope
         if limit is not None:
             np.clip(x, -limit, limit, out=x)
-            promised = float(here.gradient @ (x - here.x))
+            promised = dot(here.gradient, x - here.x)
         if promised >= 0:
             return _Trial(None, calls - 1)
         there = _Point(x, *objective(x))

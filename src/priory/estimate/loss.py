@@ -11,6 +11,7 @@ import numpy as np
 from priory.errors import DomainError, OptionError
 from priory.estimate.evidence import Evidence
 from priory.model.engine.layout import Layout, Values
+from priory.model.engine.products import dot
 from priory.queries.domain import Clique, Domain
 from priory.queries.factor import Array, Factor
 from priory.queries.parts import Identity, Part
@@ -68,7 +69,7 @@ class L2(_OfEvidence):
     is_smooth: ClassVar[bool] = True
 
     def _of(self, excess: Array) -> tuple[float, Array]:
-        return 0.5 * float(excess @ excess), excess
+        return 0.5 * dot(excess, excess), excess
 
     @cached_property
     def lipschitz(self) -> float:

@@ -15,9 +15,11 @@ from priory.estimate.evidence import Evidence
 from priory.estimate.path import fitted_to_the_noise
 from priory.estimate.setting import Setting, Warm, signs_of_size
 from priory.estimate.total import TotalEstimate
-from priory.model.bases import Cells
+from priory.model.bases import PublicRows
+from priory.model.engine.layout import Layout
 from priory.model.model import Model
 from priory.privacy.measurement import Measurement
+from priory.queries.domain import Domain
 from priory.queries.factor import Array
 
 # Steps of an estimate that is made good later may be coarse.
@@ -42,8 +44,9 @@ def nudged(model: Model, measurements: Sequence[Measurement], marginal: Array) -
     warm = Warm(multipliers=known)
     signs, total = _signs(measurements, inside), TotalEstimate.known(model.total)
     # The table less what the multipliers have moved it by already: at these multipliers it is what it is.
-    base = Cells(domain, marginal / model.total, evidence.layout, evidence.adjoint(warm.vectors(evidence)[0]))
-    fit = fitted_to_the_noise(Setting(base, evidence, total, "l2", _SOLVER, warm, signs))
+    base = _untilted(domain, evidence.layout, marginal, evidence.adjoint(warm.vectors(evidence)[0]))
+    # The table is what a fit says already: to leave it takes no more evidence than to leave the base of that fit.
+    fit = fitted_to_the_noise(Setting(base, evidence, total, "l2", _SOLVER, warm, signs, caution=1.0))
     multipliers = [*diagnostics.multipliers, (evidence.queries[-1], np.empty(0), np.empty(0))]
     for i, query, span in zip(inside, evidence.queries, evidence.spans, strict=True):
         multipliers[i] = (query, fit.multipliers[0][span], fit.multipliers[1][span])
@@ -51,6 +54,15 @@ def nudged(model: Model, measurements: Sequence[Measurement], marginal: Array) -
     after = fit.layout.unpack(fit.state.marginals)[clique].values
     changed = replace(diagnostics, multipliers=tuple(multipliers))
     return replace(model, potentials={**model.potentials, **tables}, diagnostics=changed), after
+
+
+def _untilted(domain: Domain, layout: Layout, marginal: Array, theta: Array) -> PublicRows:
+    """The cells of a table with shares that become its own where they are tilted by `theta`."""
+    with np.errstate(divide="ignore"):
+        logs = np.log(marginal)
+    for factor in layout.unpack(theta).values():
+        logs = logs - factor.expand(domain).values
+    return PublicRows.of_cells(domain, logs)
 
 
 def _signs(measurements: Sequence[Measurement], inside: Sequence[int]) -> Array:

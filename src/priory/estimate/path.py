@@ -89,7 +89,7 @@ class _Path:
             coupling = CoupledFits.of(setting, members, perturbed, has_estimated_total=self.setting.total.is_estimated)
             starts = [Start(multipliers=alpha[indices], pace=pace) for alpha in multipliers] or [Start(pace=pace)] * 2
             # The start is left only if the estimated error falls by so many of its own errors.
-            caution = PRIOR if setting.base.is_informative else 1.0
+            caution = setting.caution or (PRIOR if setting.base.is_informative else 1.0)
             steps = _large_steps if coupling.solver.traits.has_multipliers else _small_steps
             descent = steps(coupling, coupling.start(*starts), caution)
             self._add(descent, ScheduledLevel(tuple(members), (), is_implied, descent.share))

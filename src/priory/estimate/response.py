@@ -24,6 +24,7 @@ from priory.estimate.evidence import Evidence
 from priory.estimate.setting import signs_of
 from priory.estimate.tables import Columns, Table, tables_of
 from priory.estimate.total import TotalEstimate, total_of
+from priory.model.engine.products import dot
 from priory.model.model import Model
 from priory.privacy.measurement import Measurement
 from priory.queries.domain import Clique
@@ -168,7 +169,7 @@ class Response:
         # The signs are those of the estimate itself, so that chance enters both numbers alike.
         signs = signs_of(self.evidence)
         pushed = signs * self.evidence.stddevs
-        records = self.total.weights @ pushed if self.total.is_estimated else 0.0
+        records = dot(self.total.weights, pushed) if self.total.is_estimated else 0.0
         columns = self._columns(temperature)
         added = [self._pushed(table, pushed)[..., None] for table in self.tables]
         counts = columns.moved(added, np.array([records]))
@@ -179,7 +180,7 @@ class Response:
                 moved = columns.table(index, added[index], counts, grown).reshape(-1)
                 for number in table.numbers:
                     span = self.evidence.spans[number]
-                    degrees += float(signs[span] @ (moved / self.evidence.stddevs[span]))
+                    degrees += dot(signs[span], moved / self.evidence.stddevs[span])
         return degrees
 
     def _pushed(self, table: Table, values: Array) -> Array:

@@ -23,6 +23,7 @@ from priory.estimate.dual import interpolated, placed
 from priory.estimate.problem import BASE, Problem, Solver, Start, State
 from priory.estimate.setting import Setting
 from priory.estimate.tangent import Tangent, marginals_along, tangent
+from priory.model.engine.products import dot
 from priory.queries.factor import Array
 
 # γ where two fits are compared: they differ by more than the solver's accuracy, and are nearly linear in it.
@@ -104,8 +105,8 @@ class CoupledFits:
         fitted = evidence.predicted(fit.marginals) / evidence.stddevs
         moved = evidence.predicted(perturbed.marginals) / evidence.stddevs - fitted
         misfit = evidence.values / evidence.stddevs - fitted
-        divergence = float(self.signs @ moved) / SPLIT + self.has_estimated_total
-        return CoupledState(fit, perturbed, fitted, float(misfit @ misfit) - evidence.size + 2 * divergence, divergence)
+        divergence = dot(self.signs, moved) / SPLIT + self.has_estimated_total
+        return CoupledState(fit, perturbed, fitted, dot(misfit, misfit) - evidence.size + 2 * divergence, divergence)
 
     def start(self, fit: Start = BASE, perturbed: Start = BASE) -> CoupledState:
         """Both solvers at their first guess."""

@@ -75,6 +75,7 @@ class Setting:
     solver: Solver  # the solver
     warm: Warm = field(default_factory=Warm)  # what an earlier estimate leaves
     signs: Array = field(default_factory=lambda: np.empty(0))  # z, one for each answer
+    caution: float | None = None  # how much more evidence it takes to leave the base; None: by what the base says
 
     def problem(self, members: Sequence[int], values: Array) -> Problem:
         """The problem of the queries with these numbers, when the answers to all are `values`."""

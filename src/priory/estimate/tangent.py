@@ -9,11 +9,13 @@ two calls of the oracle, and the system is solved by conjugate gradients. A seco
 step would not do: it is bent by the exponential family, and whatever its solver leaves undone is missing from its move.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from priory.estimate.problem import Problem
+from priory.model.engine.products import dot
 from priory.queries.factor import Array
 
 # How far, in all multipliers together, the marginals are taken as straight.
@@ -31,7 +33,7 @@ class Tangent:
 
 def marginals_along(problem: Problem, alpha: Array, marginals: Array, direction: Array) -> Array:
     """The change of the marginals along a direction of the multipliers, from `alpha`, where they are `marginals`."""
-    length = float(np.sqrt(direction @ direction))
+    length = math.sqrt(dot(direction, direction))
     if length == 0:
         return np.zeros_like(marginals)
     ahead = (_STRIDE / length) * direction
@@ -63,23 +65,23 @@ def tangent(
     precision = evidence.stddevs**-2.0
     stiffness = temperature * evidence.stddevs**2
     inverse = 1 / (evidence.variances(marginals, problem.total) + stiffness)
-    goal = accuracy * (evidence.size - float(stiffness @ inverse))
+    goal = accuracy * (evidence.size - dot(stiffness, inverse))
     solution = (center if start is None else start).copy()
     moved = marginals_along(problem, alpha, marginals, solution)
     residual = right_hand_side - evidence.predicted(moved)
     if start is not None:
         residual += stiffness * (center - start)
     direction, steepness, calls = np.zeros_like(solution), np.inf, 1
-    while calls < most and float(residual @ (residual * precision)) > goal:
+    while calls < most and dot(residual, residual * precision) > goal:
         scaled = residual * inverse
-        steepness, before = float(residual @ scaled), steepness
+        steepness, before = dot(residual, scaled), steepness
         direction *= steepness / before
         direction += scaled
         change = marginals_along(problem, alpha, marginals, direction)
         calls += 1
         turned = stiffness * direction
         turned += evidence.predicted(change)
-        curvature = float(direction @ turned)
+        curvature = dot(direction, turned)
         if not curvature > 0:
             break
         length = steepness / curvature

@@ -6,6 +6,7 @@ import numpy as np
 
 from priory.errors import OptionError
 from priory.estimate.evidence import Evidence
+from priory.model.engine.products import dot
 from priory.queries.factor import Array
 from priory.queries.parts import Identity
 from priory.queries.query import Query
@@ -34,7 +35,7 @@ class TotalEstimate:
 
     def __call__(self, values: Array) -> float:
         """The total that these answers give."""
-        return max(1.0, float(self.weights @ values)) if self.is_estimated else self.given
+        return max(1.0, dot(self.weights, values)) if self.is_estimated else self.given
 
 
 def total_of(evidence: Evidence) -> TotalEstimate:

@@ -18,10 +18,11 @@ from priory.model.engine.contract import Contraction
 from priory.model.engine.gpu import Precision, TorchContraction
 from priory.model.engine.layout import Layout, Values, potentials_of
 from priory.model.engine.plan import MEMORY_IN_BYTES, plan
+from priory.model.engine.products import dot
 from priory.model.graph import GraphTilted
 from priory.model.mixed import MixedOracle, MixedTilted
 from priory.model.rows import RowsOracle, RowsTilted
-from priory.model.tilted import Oracle, Potentials, Tilted, merged
+from priory.model.tilted import Oracle, Potentials, Tilted, merged, softmax
 from priory.queries.domain import Clique, Domain
 from priory.queries.factor import Array, Factor
 
@@ -217,8 +218,20 @@ class PublicRows(Base):
         if shares.shape != (len(array),):
             raise DomainError(f"{len(array)} rows need as many weights; got shape {shares.shape}")
         self.domain = domain
-        self.records = 1 / float(shares @ shares)
+        self.records = 1 / dot(shares, shares)
         self.codes, self.shares = _distinct(array[shares > 0], shares[shares > 0])
+
+    @classmethod
+    def of_cells(cls, domain: Domain, logs: Array) -> "PublicRows":
+        """Every cell of the domain as a row, of which `logs` are the logarithms of the shares but for a constant."""
+        log_z, shares = softmax(logs.reshape(-1))
+        check_mass(log_z)
+        codes = np.indices(domain.shape, dtype=np.int32).reshape(len(domain.shape), -1).T
+        # Cells are distinct and in order already: nothing needs to be checked or sorted.
+        rows, has_mass = cls.__new__(cls), shares > 0
+        rows.domain, rows.records = domain, 1 / dot(shares, shares)
+        rows.codes, rows.shares = codes[has_mass], shares[has_mass]
+        return rows
 
     def __repr__(self) -> str:
         return f"PublicRows({len(self.codes)} distinct rows over {len(self.domain)} attributes)"
@@ -238,23 +251,6 @@ class PublicRows(Base):
 
     def tilt(self, potentials: Potentials) -> RowsTilted:
         return RowsTilted.of(Layout.of(self.domain, potentials), self.codes, np.log(self.shares), potentials)
-
-
-class Cells(Uniform):
-    """The cells of one table with given shares, less the potentials `theta`: asked for its oracle, never released."""
-
-    def __init__(self, domain: Domain, shares: Array, layout: Layout, theta: Array) -> None:
-        super().__init__(domain)
-        self._codes = np.indices(domain.shape).reshape(len(domain.shape), -1).T.astype(np.int32)
-        own = RowsOracle(layout, self._codes, np.zeros(len(self._codes))).logs(theta)
-        with np.errstate(divide="ignore"):
-            self._logs = np.log(shares.reshape(-1)) - own
-
-    def bind(self, cliques: Iterable[Clique]) -> Oracle:
-        return RowsOracle(Layout.of(self.domain, cliques), self._codes, self._logs)
-
-    def tilt(self, potentials: Potentials) -> Tilted:
-        raise NotImplementedError
 
 
 def checked_codes(codes: ArrayLike, domain: Domain) -> NDArray[np.int32]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from priory.model.engine.factored import Axes, LabelledTable, summed_product
 from priory.model.engine.plan import Bag
+from priory.model.engine.products import matrices
 from priory.queries.factor import Array
 
 # What is carried has at most so many cells; larger pairs are left to others.
@@ -87,7 +88,7 @@ class Carrier:
         left = values.transpose([place.index(u) for u in (*both, *rest, *gone)])
         right = conditional.transpose([own.index(u) for u in (*both, *gone, a)])
         batch, summed = self._cells(both), self._cells(gone)
-        product = left.reshape(batch, -1, summed) @ right.reshape(batch, summed, -1)
+        product = matrices(left.reshape(batch, -1, summed), right.reshape(batch, summed, -1))
         place = (*both, *rest, a)
         return place, product.reshape([self._shape[u] for u in place])
 
@@ -158,7 +159,7 @@ class Carrier:
         both, gone, new, tie = self._tie(bag, axes[:-1], to)
         order = [axes.index(v) for v in (*both, a, *gone)]
         left = values.transpose(order).reshape(self._cells(both), self._shape[a], -1)
-        moved = (left @ tie).reshape([self._shape[v] for v in (*both, a, *new)])
+        moved = matrices(left, tie).reshape([self._shape[v] for v in (*both, a, *new)])
         place = (*both, a, *new)
         return (*to, a), moved.transpose([place.index(v) for v in (*to, a)])
 

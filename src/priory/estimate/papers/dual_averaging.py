@@ -10,6 +10,7 @@ from priory.estimate.problem import BASE, GOING, Problem, Solver, Start, State, 
 from priory.model.engine.contract import Contraction
 from priory.model.engine.layout import Layout
 from priory.model.engine.plan import Plan
+from priory.model.engine.products import dot
 from priory.queries.factor import Array
 
 # A potential this low stands for a cell without mass.
@@ -122,7 +123,7 @@ def _fitted(problem: Problem, shares: Array) -> tuple[Array, int]:
     def objective(scaled: Array) -> tuple[float, Array]:
         theta = scaled / scale
         log_z, own = problem.oracle(theta)
-        return log_z - float(theta @ shares), (own - shares) / scale
+        return log_z - dot(theta, shares), (own - shares) / scale
 
     best = minimised(objective, np.zeros(len(shares)), goal=1e-16, iterations=2000, limit=-_EMPTY * scale)
     return best.x / scale, best.calls

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from priory.estimate.problem import BASE, Problem, Solver, Start, State, Status, Traits, settled
+from priory.model.engine.products import dot
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +43,7 @@ class MirrorDescent(Solver):
         for trial in range(1, self.trials + 1):
             theta = state.theta - length * gradient
             marginals = problem.marginals(theta)
-            promised = float(gradient @ (state.marginals - marginals))
+            promised = dot(gradient, state.marginals - marginals)
             if state.value - problem.loss(marginals)[0] >= 0.5 * promised:
                 return state.moved(problem, theta, marginals, calls=trial, pace=length)
             length /= 2
