@@ -11,11 +11,14 @@ from priory.app.fit import fit
 from priory.app.registry import MECHANISMS, Registered
 from priory.data.schema import Schema
 from priory.errors import BudgetError, DataError, DomainError, OptionError
+from priory.mechanisms.aim import AIM
 from priory.mechanisms.prior import Prior
-from priory.mechanisms.steps.public_rows import neighbourhood, without_drift
+from priory.mechanisms.steps.drift import without_drift
+from priory.mechanisms.steps.public_rows import neighbourhood
 from priory.model.bases import PublicRows
 from priory.model.model import Model
 from priory.privacy.budget import Budget
+from priory.privacy.journal import Transcript
 from priory.privacy.ledger import Ledger
 from priory.privacy.measurement import Measurement
 from priory.queries.domain import Domain
@@ -252,3 +255,39 @@ def test_a_drifted_column_is_drawn_anew_even_where_all_its_noisy_counts_are_nega
     known = PublicRows(np.array([[0, 0], [1, 0]] * 25), domain, np.arange(1, 51))
     counts = Measurement.of(Query.marginal(domain, ("b",)), np.array([-300.0, -500.0, -400.0]), 1.0)
     assert len(set(without_drift(known, [counts], 10.0).codes[:, 1])) > 1
+
+
+def drifting(rng: np.random.Generator, count: int, shift: int) -> np.ndarray:
+    a, b, c = rng.integers(0, (4, 2, 2), (count, 3)).T
+    return np.stack([a, a // 2 + b + shift, (a + c) % 4 + shift], axis=1)
+
+
+@pytest.mark.parametrize("mechanism", [Prior, AIM])
+def test_public_rows_whose_values_are_others_are_left_out_and_the_release_says_so(
+    mechanism: type[Prior] | type[AIM],
+) -> None:
+    rng, domain = np.random.default_rng(2), Domain.of({"a": 4, "b": 8, "c": 8})
+    source = Rows(domain, drifting(rng, 5_000, 0))
+    workload = Workload.marginals(domain, 2)
+    for shift, is_left_out in ((4, True), (0, False)):
+        recipe = mechanism(public=PublicRows(drifting(rng, 5_000, shift), domain), workload=workload)
+        with curated(BUDGET, source) as curator:
+            release = recipe.run(curator, BUDGET)
+            assert curator.reservation.left == 0
+        notes = release.model.diagnostics.notes if release.model.diagnostics else ()
+        assert any("values of b, c are not" in note for note in notes) is is_left_out
+        recovered = recipe.recovered(release, Transcript(), BUDGET)
+        assert isinstance(recovered.model.base, PublicRows) is not is_left_out
+
+
+def test_what_was_paid_to_see_the_drift_is_not_lost() -> None:
+    domain = Domain.of({"a": 4, "b": 8, "c": 8})
+    rng = np.random.default_rng(2)
+    source, known = Rows(domain, drifting(rng, 5_000, 0)), PublicRows(drifting(rng, 5_000, 4), domain)
+    precisions = []
+    for recipe in (Prior(public=known), AIM()):
+        with curated(BUDGET, source) as curator:
+            release = recipe.run(curator, BUDGET)
+        first = [m for m in release.measurements if m.query.clique == ("a",)][:2]
+        precisions.append(sum(float(m.stddev) ** -2 for m in first[: 1 if recipe.public is None else 2]))
+    assert precisions[0] == pytest.approx(precisions[1], rel=0.02)

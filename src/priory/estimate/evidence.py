@@ -142,12 +142,19 @@ class Implied:
     shapes: tuple[tuple[int, ...], ...]  # the shape of each measured query's answers
 
     @classmethod
-    def of(cls, evidence: Evidence) -> "Implied | None":
-        """What `evidence` implies, or None where it measures all of these marginals itself."""
+    def of(cls, evidence: Evidence, *, beside_measured: bool = False) -> "Implied | None":
+        """What `evidence` implies, or None where it measures all of these marginals itself.
+
+        With `beside_measured` they are None only where it measures nothing else.
+        """
         # In the order of the queries, on which the perturbation of each answer depends: a set's differs between runs.
         measured = dict.fromkeys(query.clique for query in evidence.queries if query.is_marginal)
         names = dict.fromkeys(name for clique in measured for name in clique)
-        if all((name,) in measured for name in names):
+        if (
+            all(len(clique) == 1 for clique in measured)
+            if beside_measured
+            else all((name,) in measured for name in names)
+        ):
             return None
         domain = evidence.layout.domain
         shares, stddevs = [], []

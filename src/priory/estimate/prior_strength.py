@@ -87,7 +87,7 @@ class _Found:
 
 def _searched(setting: Setting, perturbed: Array, records: float) -> _Found:
     """Look for the prior sample size of single attributes, then for that of all answers, from there."""
-    total, implied = setting.records, Implied.of(setting.evidence)
+    total, implied = setting.records, Implied.of(setting.evidence, beside_measured=True)
     singles = None
     if implied is not None:
         inner = _coupling(*of_implied(setting, implied, perturbed))
@@ -99,7 +99,7 @@ def _searched(setting: Setting, perturbed: Array, records: float) -> _Found:
 
 def _refined(setting: Setting, perturbed: Array, rough: _Found, records: float, part: float) -> _Found:
     """What was found on a part of the rows, on all of them: a step each, which begins where that one ended."""
-    implied = Implied.of(setting.evidence)
+    implied = Implied.of(setting.evidence, beside_measured=True)
     singles = None
     if implied is not None and rough.singles is not None:
         inner = _coupling(*of_implied(setting, implied, perturbed))

@@ -7,7 +7,7 @@ import numpy as np
 
 from priory.errors import OptionError
 from priory.measure import measure
-from priory.mechanisms.steps.fitted import Fitted, refitted
+from priory.mechanisms.steps.fitted import Fitted, refitted_without_drift
 from priory.mechanisms.steps.public_rows import starting_base
 from priory.model.bases import PublicRows
 from priory.privacy.budget import Budget, exact
@@ -35,7 +35,8 @@ class AIM:
 
     One-way marginals are measured once. Each round picks the marginal of the workload's marginals whose error, less
     the noise that its measurement would have, weighs most; measures it; and estimates anew. Where the estimate moved no
-    farther than the noise, later rounds get half the noise.
+    farther than the noise, later rounds get half the noise. Public rows are left out where the one-way marginals say
+    that their values of some column are not those of the private rows.
 
     Attributes:
         public: rows to start from; without any, every cell alike.
@@ -91,9 +92,14 @@ class AIM:
 
     def run(self, curator: Curator, budget: Budget) -> Release:
         """Spend `budget`, a round at a time."""
+        start = Fitted.start(curator, starting_base(curator.domain, self.public))
+        return self.continued(curator, budget, start)
+
+    def continued(self, curator: Curator, budget: Budget, start: Fitted, paid: Fraction = Fraction(0)) -> Release:
+        """Spend the rest of `budget`, of which a part was `paid` for one-way marginals that `start` has."""
         domain = curator.domain
         candidates = self._checked(domain)
-        fitted, left = self._measured_one_ways(curator, budget)
+        fitted, left = self._measured_one_ways(curator, budget, start, paid)
         share = left / max(Fraction(1), self.rounds * len(domain))
         number = 0
         while left > 0:
@@ -115,7 +121,7 @@ class AIM:
 
     def recovered(self, release: Release, transcript: Transcript, budget: Budget) -> Release:
         """The release of a run that ended early, with the estimate from what was measured until then."""
-        return refitted(release, self.public)
+        return refitted_without_drift(release, self.public)
 
     def _checked(self, domain: Domain) -> Candidates:
         if not 0 < exact("choosing", self.choosing) < 1:
@@ -124,14 +130,17 @@ class AIM:
             raise OptionError("rounds", f"a number above 0; got {self.rounds}")
         return Candidates.of(domain, self.workload, MOST_CELLS)
 
-    def _measured_one_ways(self, curator: Curator, budget: Budget) -> tuple[Fitted, Fraction]:
+    def _measured_one_ways(
+        self, curator: Curator, budget: Budget, start: Fitted, paid: Fraction
+    ) -> tuple[Fitted, Fraction]:
         """The estimate from one-way marginals, and what is left; what is asked again depends on noisy answers only."""
-        start = Fitted.start(curator, starting_base(curator.domain, self.public))
-        curator.check(budget)
+        curator.check(budget.part(1 - paid) if paid else budget)
         curator.report_progress(0, note="one-way marginals")
         one_ways, first = self.one_ways, budget.part(self.one_ways.first)
         asked = one_ways.strategy(curator.domain)
-        fitted = start.with_measured(measure(curator, list(asked), first, shares=list(asked.values())))
+        unpaid = budget.part(one_ways.first - paid)
+        fitted = start.with_measured(measure(curator, list(asked), unpaid, shares=list(asked.values())))
+        fitted = fitted.without_drifted(curator, self.public)
         again = one_ways.still_noisy(asked, first, fitted.model.total)
         if one_ways.most == one_ways.first or not again:
             return fitted, budget.amount * (1 - one_ways.first)

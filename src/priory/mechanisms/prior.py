@@ -1,6 +1,7 @@
 """Prior: start at public data, measure what the workload is about, and weigh each by its precision."""
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
@@ -12,9 +13,12 @@ from priory.estimate.estimator import estimate
 from priory.estimate.measured import noisy
 from priory.estimate.prior_strength import SEARCHED, posterior
 from priory.measure import measure
-from priory.mechanisms.steps.public_rows import check_public_rows, neighbourhood, starting_base, without_drift
+from priory.mechanisms.aim import AIM
+from priory.mechanisms.steps.drift import drifted_columns, without_drift
+from priory.mechanisms.steps.fitted import Fitted, refitted_without_drift
+from priory.mechanisms.steps.public_rows import check_public_rows, neighbourhood, starting_base
 from priory.mechanisms.steps.total import counted, released_total
-from priory.model.bases import Product, PublicRows
+from priory.model.bases import Product, PublicRows, Uniform
 from priory.model.model import Model
 from priory.model.rows import RowsTilted
 from priory.privacy.budget import Budget
@@ -26,10 +30,13 @@ from priory.queries.query import Query
 from priory.queries.workload import Workload
 from priory.release import Release
 from priory.select.information import informative_marginals
+from priory.select.one_ways import OneWays
 from priory.select.workloads import default_workload
 
 # More would take minutes to estimate from, and add little.
 MOST_MARGINALS = 400
+# The part of the budget that measures single attributes first, to see whether public rows are about the same values.
+TESTED = Fraction(1, 20)
 # Public rows may be unable to meet answers exactly: noise below a row is taken for a row.
 LEAST_STDDEV = 1.0
 
@@ -37,6 +44,9 @@ LEAST_STDDEV = 1.0
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Prior:
     """Leave the public prior as far as noisy evidence says, and no further.
+
+    A small part of the budget measures single attributes. Where a column's values are not those of the public rows, the
+    rest is spent as `AIM` does, without public rows, and the release says so.
 
     The marginals of the workload, or its pairs where they are too large, are measured once, all equally: none is chosen
     by looking, so that nothing is spent on choosing. Then public rows and noisy marginals are weighted by their
@@ -69,14 +79,29 @@ class Prior:
         queries = self.queries(domain, budget)
         curator.check(budget)
         count = counted(curator, budget)
-        measurements = measure(curator, queries, count.rest)
+        tested: list[Measurement] = []
+        if self.public is not None:
+            one_ways = _one_ways(queries, domain)
+            tested = measure(curator, list(one_ways), count.rest.part(TESTED), shares=list(one_ways.values()))
+            gone = drifted_columns(self.public, noisy(tested, LEAST_STDDEV), count.total)
+            if gone:
+                start = Fitted.start(curator, Uniform(domain)).with_measured([*count.paid, *tested])
+                return self._aim().continued(curator, count.rest, replace(start, gone=tuple(gone)), TESTED)
+        measurements = [*tested, *measure(curator, queries, count.rest.part(1 - TESTED if tested else 1))]
         release = Release(domain, (count.measurement, *measurements), curator.statement("prior"))
         return release.with_model(self._model(noisy(measurements, LEAST_STDDEV), domain, count.total))
+
+    def _aim(self) -> AIM:
+        """What the rest of the budget is left to where public rows are not about the same values."""
+        return AIM(workload=self.workload, name="prior").with_effort(self.searched / SEARCHED)
 
     def recovered(self, release: Release, transcript: Transcript, budget: Budget) -> Release:
         """The release of a run that ended early: the prior as it is where no marginal was measured."""
         total = released_total(release.measurements)
         measured = [m for m in release.measurements if m.query.clique]
+        first = measured[: len(_one_ways(self.queries(release.domain, budget), release.domain))]
+        if self.public and drifted_columns(self.public, noisy(first, LEAST_STDDEV), total):
+            return refitted_without_drift(release, self.public)
         if not measured:
             return release.with_model(Model.of(starting_base(release.domain, self.public), {}, total))
         return release.with_model(self._model(noisy(measured, LEAST_STDDEV), release.domain, total))
@@ -109,6 +134,13 @@ class Prior:
             base = neighbourhood(known, self.outside, np.random.default_rng(self.seed))
             model = posterior(measurements, base, total, self.public.records, searched=self.searched)
         return replace(Model.of(reweighed(model), {}, total), diagnostics=model.diagnostics)
+
+
+def _one_ways(queries: Sequence[Query], domain: Domain) -> dict[Query, Fraction]:
+    """The single attributes of `queries`, measured first to see whether they have drifted, and their proportions."""
+    asked = {name for query in queries for name in query.clique}
+    strategy = OneWays(groups=None).strategy(domain)
+    return {query: share for query, share in strategy.items() if asked.issuperset(query.clique)}
 
 
 def reweighed(model: Model) -> PublicRows:

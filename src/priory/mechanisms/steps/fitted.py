@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from priory.estimate.estimator import estimate
 from priory.estimate.measured import evidence, public_total
 from priory.estimate.nudge import nudged
+from priory.mechanisms.steps.drift import drifted_columns, said_of
 from priory.mechanisms.steps.public_rows import starting_base
-from priory.model.bases import Base, PublicRows
+from priory.model.bases import Base, PublicRows, Uniform
 from priory.model.model import Model
 from priory.model.structural_zeros import without_zeros
 from priory.privacy.curator import Curator
@@ -26,6 +27,24 @@ def refitted(release: Release, public: PublicRows | None) -> Release:
     return release.with_model(estimated(release.measurements, base))
 
 
+def refitted_without_drift(release: Release, public: PublicRows | None) -> Release:
+    """The same, without the public rows where some of their columns have drifted."""
+    again = refitted(release, None)
+    gone = _drifted(again.model, public, release.measurements)
+    return again.with_model(noted(again.model, gone)) if gone or public is None else refitted(release, public)
+
+
+def noted(model: Model, gone: Sequence[str]) -> Model:
+    """The model with a sentence on the columns for which public rows were left out."""
+    if not gone or model.diagnostics is None:
+        return model
+    return replace(model, diagnostics=replace(model.diagnostics, notes=(*model.diagnostics.notes, said_of(gone))))
+
+
+def _drifted(model: Model, public: PublicRows | None, measurements: Sequence[Measurement]) -> tuple[str, ...]:
+    return () if public is None else tuple(drifted_columns(public, evidence(measurements), model.total))
+
+
 @dataclass(frozen=True, eq=False)
 class Fitted:
     """The state of a run that estimates after each measurement."""
@@ -34,12 +53,21 @@ class Fitted:
     measurements: tuple[Measurement, ...]  # what was answered so far
     model: Model  # the estimate from them
     settled: int = 0  # from how many of them everything was estimated anew; later ones were taken in by their clique
+    gone: tuple[str, ...] = ()  # columns that have drifted away from public rows, which were therefore left out
 
     @classmethod
     def start(cls, curator: Curator, base: Base) -> "Fitted":
         """The state before anything is paid: the base has no structural zeros, a public number of rows is in."""
         base = without_zeros(base, curator.impossible)
         return cls(base, curator.public_count, Model(base, {}, max(1.0, curator.public_total or 1.0)))
+
+    def without_drifted(self, curator: Curator, public: PublicRows | None) -> "Fitted":
+        """Estimated anew without public rows, where by the noisy answers some of their columns have drifted."""
+        gone = _drifted(self.model, public, self.measurements)
+        if not gone:
+            return self
+        start = Fitted.start(curator, Uniform(self.base.domain))
+        return replace(start, measurements=(), gone=gone).with_measured(self.measurements)
 
     @property
     def cliques(self) -> list[Clique]:
@@ -79,4 +107,4 @@ class Fitted:
     def released(self, curator: Curator, mechanism: str) -> Release:
         """The measurements and the model as a release, with the statement of what was spent."""
         statement = curator.statement(mechanism)
-        return Release(self.base.domain, self.measurements, statement, estimate=self.model)
+        return Release(self.base.domain, self.measurements, statement, estimate=noted(self.model, self.gone))

@@ -1,14 +1,10 @@
 """Public rows: what recipes start from, with rows one value away so that a model can leave their support."""
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
 from priory.errors import DomainError
-from priory.estimate.evidence import Evidence, implied_one_ways
 from priory.model.bases import Base, PublicRows, Uniform
-from priory.privacy.measurement import Measurement
 from priory.queries.domain import Domain
 
 # Rows for a value that no public row has: enough to carry what the other attributes look like, should it be common.
@@ -19,10 +15,6 @@ RARE = 100
 MOST = 20_000
 # The share of a public prior that lies on rows one value away from the public ones, so that it can be left.
 OUTSIDE = 0.01
-# A column has drifted where public rows and noisy answers differ by more than this, as total variation, and than noise.
-DRIFTED = 0.5
-# The mean of |noise| over its standard deviation, where it is normal.
-MEAN_NOISE = (2 / np.pi) ** 0.5
 
 
 def check_public_rows(public: PublicRows | None, domain: Domain) -> None:
@@ -38,31 +30,6 @@ def starting_base(domain: Domain, public: PublicRows | None) -> Base:
     check_public_rows(public, domain)
     # Which rows are close is public: any fixed seed will do.
     return neighbourhood(public, OUTSIDE, np.random.default_rng(0))
-
-
-def without_drift(rows: PublicRows, measurements: Sequence[Measurement], total: float) -> PublicRows:
-    """The rows with columns that have drifted away drawn anew, as the noisy answers say; other columns stay.
-
-    Where the values of a column hardly overlap with those that the answers tell of, no weights of the rows fit both,
-    and what the rows say of it is worth nothing. Its values are then drawn for each row by themselves.
-
-    Args:
-        rows: the public rows.
-        measurements: noisy marginals.
-        total: how many records they are about.
-    """
-    evidence = implied_one_ways(Evidence.of(rows.domain, measurements))
-    rng, codes = np.random.default_rng(0), rows.codes.copy()
-    for query, span in zip(evidence.queries, evidence.spans, strict=True):
-        axis = rows.domain.axis[query.clique[0]]
-        shares = evidence.values[span] / total
-        public = np.bincount(codes[:, axis], rows.shares, len(shares))
-        noise = MEAN_NOISE * float(evidence.stddevs[span].sum()) / total
-        if 0.5 * (float(np.abs(shares - public).sum()) - noise) > DRIFTED:
-            # Even where noise has made all counts negative there is a chance for each value.
-            chances = np.maximum(shares, 1e-9)
-            codes[:, axis] = rng.choice(len(shares), len(codes), p=chances / chances.sum())
-    return PublicRows(codes, rows.domain, rows.shares)
 
 
 def neighbourhood(rows: PublicRows, outside: float, rng: np.random.Generator) -> PublicRows:

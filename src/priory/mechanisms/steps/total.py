@@ -22,6 +22,11 @@ class Counted:
     rest: Budget  # what may still be spent
 
     @property
+    def paid(self) -> list[Measurement]:
+        """The measurement, where it was paid for."""
+        return [] if self.measurement.is_public else [self.measurement]
+
+    @property
     def total(self) -> float:
         """The number of rows, at least 1."""
         return max(1.0, float(self.measurement.values))
