@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Callable
+from functools import partial
 
 from bench import counting, engine, gpu, growth, libraries, privacy, public, samplers, wide
 
@@ -24,9 +25,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
     parser.add_argument("names", nargs="*", default=list(BENCHMARKS), help=f"any of {', '.join(BENCHMARKS)}")
     parser.add_argument("--quick", action="store_true", help="leave out what takes the peers minutes")
+    parser.add_argument(
+        "--only", default="", help="of wide: fits with one of these texts in their name, between commas"
+    )
+    parser.add_argument("--resume", action="store_true", help="of wide: take from results/ what was measured before")
     options = parser.parse_args()
+    asked = BENCHMARKS | {"wide": partial(wide.run, only=options.only, resume=options.resume)}
     for name in options.names:
-        BENCHMARKS[name](options.quick)
+        asked[name](options.quick)
 
 
 if __name__ == "__main__":

@@ -44,9 +44,9 @@ def main() -> None:
     sizes = json.loads(str(job["domain"]))
     found: list[Codes] = []
     peer = {"mbi": mbi, "dpmm": dpmm}[spec["peer"]]
-    _, cpu = timed(lambda: found.append(peer(job, sizes)))
+    wall, cpu = timed(lambda: found.append(peer(job, sizes)))
     np.save(spec["rows"], np.asarray(found[0], dtype=np.int64))
-    say({"cpu_s": cpu, "fit_mb": peak_in_mb()})
+    say({"cpu_s": cpu, "wall_s": wall, "fit_mb": peak_in_mb()})
 
 
 if __name__ == "__main__":

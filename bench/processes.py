@@ -2,9 +2,12 @@
 
 import json
 import os
+import resource
+import signal
 import subprocess
 import sys
 import venv
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +29,14 @@ def peer_python(name: str, requirement: str) -> Path:
     return python
 
 
-def measured(python: Path | str, module: str, spec: Spec, *, timeout: float) -> Result:
-    """Run `module` with a spec on its standard input, and read its result; a failure is a result too."""
-    # Peers must not see this project's packages by accident: only the folder of the benchmarks is on the path.
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore"}
+def measured(python: Path | str, module: str, spec: Spec, *, timeout: float, cpu_seconds: int | None = None) -> Result:
+    """Run `module` with a spec on its standard input, and read its result; a failure is a result too.
+
+    It is stopped after `timeout` seconds, or after so many CPU seconds of all its threads.
+    """
+    # Peers must not see this project's packages by accident: only the folder of the benchmarks is on their path.
+    path = os.pathsep.join(map(str, (ROOT / "src", ROOT) if python == sys.executable else (ROOT,)))
+    environment = os.environ | {"PYTHONPATH": path, "PYTHONWARNINGS": "ignore"}
     try:
         done = subprocess.run(
             [python, "-m", module],
@@ -40,10 +47,18 @@ def measured(python: Path | str, module: str, spec: Spec, *, timeout: float) -> 
             check=False,
             cwd=ROOT,
             env=environment,
+            preexec_fn=None if cpu_seconds is None else partial(_limit, cpu_seconds),
         )
     except subprocess.TimeoutExpired:
         return {"error": f"stopped after {timeout:.0f} s"}
+    if done.returncode == -signal.SIGXCPU:
+        return {"error": f"unfinished after {cpu_seconds} CPU s"}
     if done.returncode != 0:
         return {"error": (done.stderr.strip().splitlines() or ["failed"])[-1][:80]}
     result: Result = json.loads(done.stdout.strip().splitlines()[-1])
     return result
+
+
+def _limit(cpu_seconds: int) -> None:
+    """Have the system stop this process after so many CPU seconds, with a signal that tells why."""
+    resource.setrlimit(resource.RLIMIT_CPU, (cpu_seconds, cpu_seconds + 5))

@@ -4,6 +4,9 @@ import json
 import os
 import sys
 import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -16,84 +19,119 @@ from priory.model.model import Model
 from priory.privacy.budget import Budget
 
 ROWS = 100_000
-MBI, DPMM = "mbi==2.0.0", "dpmm==0.1.9"
-# What each fit may take: CPU seconds and megabytes.
-Goal = tuple[float, float]
+PEERS = {"mbi": "mbi==2.0.0", "dpmm": "dpmm==0.1.9"}
+# CPU seconds after which a fit is stopped: five times what the largest may take, and for the peers ten minutes.
+MOST_SECONDS, MOST_PEER_SECONDS = 3_000, 600
+# What was measured already, for a run that goes on where another ended.
+RESULTS = ROOT / "results" / "wide.json"
 
 
-def run(quick: bool) -> None:  # noqa: FBT001 - the signature of every benchmark
-    """Print one line a fit with what it may take; with --quick, those that take under half a minute."""
-    print("| fit | CPU s | of | MB | of | TV2 | TV3 |\n|---|---|---|---|---|---|---|")
-    for name, spec, (seconds, megabytes) in _fits(quick):
-        result = measured(sys.executable, "bench.jobs_wide", spec, timeout=3_600)
-        _print(name, result, f"{seconds:g}", f"{megabytes:g}")
-    if not quick:
-        _growth()
-        _peers()
+@dataclass(frozen=True)
+class Row:
+    """A line of the table: what is measured, and how many CPU seconds and megabytes it may take, where that is said."""
 
+    name: str
+    measure: Callable[[], Result]
+    seconds: float | None = None
+    megabytes: float | None = None
 
-def _print(name: str, result: Result, seconds: str = "", megabytes: str = "") -> None:
-    if "error" in result:
-        print(f"| {name} | {result['error']} | | | | | |", flush=True)
-        return
-    figures = f"{result['cpu_s']:.1f} | {seconds} | {result['fit_mb']:.0f} | {megabytes}"
-    print(f"| {name} | {figures} | {result['TV2']:.4f} | {result['TV3']:.4f} |", flush=True)
-
-
-def _census(mechanism: str, epsilon: str, *, columns: int = 42, rows: int = ROWS, **more: object) -> Spec:
-    return {"table": "census", "rows": rows, "columns": columns, "mechanism": mechanism, "epsilon": epsilon, **more}
-
-
-def _fits(quick: bool) -> list[tuple[str, Spec, Goal]]:  # noqa: FBT001 - as above
-    fits: list[tuple[str, Spec, Goal]] = [
-        ("census, 42 columns, aim, ε = 1", _census("aim", "1"), (30, 2_000)),
-        ("census, 42 columns, mst, ε = 1", _census("mst", "1"), (30, 2_000)),
-    ]
-    if os.environ.get("PRIORY_DATA"):
-        loans = {"table": "loans", "mechanism": "aim", "epsilon": "1"}
-        fits.append(("loans, 48 columns, aim, ε = 1", loans, (30, 2_000)))
-    if quick:
-        return fits
-    fits += [
-        ("census, 42 columns, aim, ε = 10", _census("aim", "10"), (90, 2_000)),
-        ("census and another year, prior, ε = 1", _census("prior", "1", public="year"), (90, 2_000)),
-        ("census and drifted rows, prior, ε = 1", _census("prior", "1", public="drifted"), (90, 2_000)),
-        ("census, 1,000,000 rows, aim, ε = 1", _census("aim", "1", rows=10 * ROWS), (90, 2_000)),
-        ("20 columns and one of 5,000 levels, aim, ε = 1", {**_census("aim", "1"), "table": "levels"}, (90, 2_000)),
-    ]
-    if os.environ.get("PRIORY_DATA"):
-        for name, columns in (("loans", 48), ("stroke", 110)):
-            for epsilon, seconds in (("1", 30), ("10", 90)):
-                spec = {"table": name, "mechanism": "aim", "epsilon": epsilon}
-                fits.append((f"{name}, {columns} columns, aim, ε = {epsilon}", spec, (seconds, 2_000)))
-    return [*fits, ("census, 400 columns, aim, ε = 1", _census("aim", "1", columns=400), (600, 4_000))]
-
-
-def _growth() -> None:
-    """The same number of measurements, 200 beside the columns themselves, on more and more columns."""
-    for columns in (50, 100, 200, 400):
-        spec = _census("aim", "1", columns=columns, measurements=200)
-        _print(
-            f"census, {columns} columns, 200 marginals",
-            measured(sys.executable, "bench.jobs_wide", spec, timeout=3_600),
+    def line(self, result: Result) -> str:
+        """The figures, or why there are none."""
+        if "error" in result:
+            return f"| {self.name} | {result['error']} | | | | | | |"
+        of = ["" if goal is None else f"{goal:g}" for goal in (self.seconds, self.megabytes)]
+        times = f"{result['cpu_s']:.1f} | {of[0]} | {result['wall_s']:.1f}"
+        return (
+            f"| {self.name} | {times} | {result['fit_mb']:.0f} | {of[1]} | {result['TV2']:.4f} | {result['TV3']:.4f} |"
         )
 
 
-def _peers() -> None:
-    """The MST of mbi and of dpmm on the census of 42 columns, each in an environment of its own."""
+def run(quick: bool, *, only: str = "", resume: bool = False) -> None:  # noqa: FBT001 - the signature of every benchmark
+    """Print one line a fit with what it may take.
+
+    Args:
+        quick: only fits that take under half a minute.
+        only: only fits whose name has one of these texts in it, with commas between them.
+        resume: take from a file what an earlier run measured.
+    """
+    known: dict[str, Result] = json.loads(RESULTS.read_text()) if resume and RESULTS.exists() else {}
+    print("| fit | CPU s | of | wall s | MB | of | TV2 | TV3 |\n|---|---|---|---|---|---|---|---|")
+    for row in _rows(quick=quick):
+        if not any(text.strip() in row.name for text in only.split(",")):
+            continue
+        if row.name not in known:
+            known[row.name] = row.measure()
+            RESULTS.parent.mkdir(exist_ok=True)
+            RESULTS.write_text(json.dumps(known, indent=1))
+        print(row.line(known[row.name]), flush=True)
+
+
+def _rows(*, quick: bool) -> Iterator[Row]:
+    yield _census("census, 42 columns, aim, ε = 1", 30)
+    yield _census("census, 42 columns, mst, ε = 1", 30, mechanism="mst")
+    if os.environ.get("PRIORY_DATA"):
+        yield _real("loans", 48, "1")
+    if not quick:
+        yield from _slow_rows()
+
+
+def _slow_rows() -> Iterator[Row]:
+    yield _census("census, 42 columns, aim, ε = 10", 90, epsilon="10")
+    for epsilon in ("1", "10"):
+        for public, words in (("year", "another year"), ("drifted", "drifted rows")):
+            yield _census(f"census and {words}, prior, ε = {epsilon}", 90, "prior", epsilon, public=public)
+    yield _census("census, 1,000,000 rows, aim, ε = 1", 90, rows=10 * ROWS)
+    yield _census("20 columns and one of 5,000 levels, aim, ε = 1", 90, table="levels")
+    if os.environ.get("PRIORY_DATA"):
+        yield _real("loans", 48, "10")
+        yield from (_real("stroke", 110, epsilon) for epsilon in ("1", "10"))
+    yield _census("census, 400 columns, aim, ε = 1", 600, columns=400, megabytes=4_000)
+    # The same number of measurements, 200 beside the columns themselves, on more and more columns.
+    for columns in (50, 100, 200, 400):
+        yield _census(f"census, {columns} columns, 200 marginals", None, columns=columns, measurements=200)
+    for name in PEERS:
+        yield Row(f"census, 42 columns, MST of {name}, ε = 1", partial(_peer, name))
+
+
+def _census(
+    name: str,
+    seconds: float | None,
+    mechanism: str = "aim",
+    epsilon: str = "1",
+    *,
+    megabytes: float = 2_000,
+    **more: object,
+) -> Row:
+    spec = {"table": "census", "rows": ROWS, "columns": 42, "mechanism": mechanism, "epsilon": epsilon, **more}
+    return Row(name, partial(_ours, spec), seconds, None if seconds is None else megabytes)
+
+
+def _real(table: str, columns: int, epsilon: str) -> Row:
+    spec = {"table": table, "mechanism": "aim", "epsilon": epsilon}
+    return Row(
+        f"{table}, {columns} columns, aim, ε = {epsilon}", partial(_ours, spec), 30 if epsilon == "1" else 90, 2_000
+    )
+
+
+def _ours(spec: Spec) -> Result:
+    return measured(sys.executable, "bench.jobs_wide", spec, timeout=3_600, cpu_seconds=MOST_SECONDS)
+
+
+def _peer(name: str) -> Result:
+    """The MST of a peer on the census of 42 columns, in an environment of its own, judged by its synthetic rows."""
     census = Census.made(ROWS)
     sizes = dict(zip(census.domain, census.domain.shape, strict=True))
     with tempfile.TemporaryDirectory() as folder:
-        job = Path(folder) / "job.npz"
+        job, rows = Path(folder) / "job.npz", Path(folder) / "rows.npy"
         rho = float(Budget.approximate("1", DELTA).amount)
         np.savez(job, domain=json.dumps(sizes), codes=census.codes, rho=rho, epsilon=1.0, delta=float(DELTA), seed=0)
-        for name, requirement in (("mbi", MBI), ("dpmm", DPMM)):
-            spec = {"job": str(job), "rows": str(Path(folder) / f"{name}.npy"), "peer": name}
-            result = measured(peer_python(name, requirement), "bench.jobs_wide_peers", spec, timeout=3_600)
-            if "error" not in result:
-                model = Model(PublicRows(np.load(spec["rows"]), census.domain), {}, float(ROWS))
-                result |= {f"TV{k}": variation(model, census.source, k) for k in (2, 3)}
-            _print(f"census, 42 columns, MST of {name}, ε = 1", result)
+        spec = {"job": str(job), "rows": str(rows), "peer": name}
+        python = peer_python(name, PEERS[name])
+        result = measured(python, "bench.jobs_wide_peers", spec, timeout=3_600, cpu_seconds=MOST_PEER_SECONDS)
+        if "error" not in result:
+            model = Model(PublicRows(np.load(rows), census.domain), {}, float(ROWS))
+            result |= {f"TV{k}": variation(model, census.source, k) for k in (2, 3)}
+    return result
 
 
 if __name__ == "__main__":
