@@ -15,7 +15,7 @@ import numpy as np
 
 from priory.estimate.lbfgs import minimised
 from priory.estimate.problem import BASE, GOING, MET, Problem, Solver, Start, State, Status, Traits
-from priory.model.engine.products import dot
+from priory.estimate.products import dot
 from priory.queries.factor import Array
 
 # The first steps from a warm start, down to this part of the first temperature, are too hot to say anything.

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from priory.model.engine.products import combined, dot, dots
+from priory.estimate.products import combined, dot, dots
 from priory.queries.factor import Array
 
 # On the problems met here, two pairs need as many calls as forty: what is slow is not in so few directions.

@@ -10,8 +10,8 @@ import numpy as np
 
 from priory.errors import DomainError, OptionError
 from priory.estimate.evidence import Evidence
+from priory.estimate.products import dot
 from priory.model.engine.layout import Layout, Values
-from priory.model.engine.products import dot
 from priory.queries.domain import Clique, Domain
 from priory.queries.factor import Array, Factor
 from priory.queries.parts import Identity, Part

@@ -21,10 +21,10 @@ import numpy as np
 from priory.errors import OptionError
 from priory.estimate.estimator import estimate
 from priory.estimate.evidence import Evidence
+from priory.estimate.products import dot
 from priory.estimate.setting import signs_of
 from priory.estimate.tables import Columns, Table, tables_of
 from priory.estimate.total import TotalEstimate, total_of
-from priory.model.engine.products import dot
 from priory.model.model import Model
 from priory.privacy.measurement import Measurement
 from priory.queries.domain import Clique

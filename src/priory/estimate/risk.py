@@ -21,9 +21,9 @@ import numpy as np
 
 from priory.estimate.dual import interpolated, placed
 from priory.estimate.problem import BASE, Problem, Solver, Start, State
+from priory.estimate.products import dot
 from priory.estimate.setting import Setting
 from priory.estimate.tangent import Tangent, marginals_along, tangent
-from priory.model.engine.products import dot
 from priory.queries.factor import Array
 
 # γ where two fits are compared: they differ by more than the solver's accuracy, and are nearly linear in it.

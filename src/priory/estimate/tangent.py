@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from priory.estimate.problem import Problem
-from priory.model.engine.products import dot
+from priory.estimate.products import dot
 from priory.queries.factor import Array
 
 # How far, in all multipliers together, the marginals are taken as straight.

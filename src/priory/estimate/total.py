@@ -6,7 +6,7 @@ import numpy as np
 
 from priory.errors import OptionError
 from priory.estimate.evidence import Evidence
-from priory.model.engine.products import dot
+from priory.estimate.products import dot
 from priory.queries.factor import Array
 from priory.queries.parts import Identity
 from priory.queries.query import Query

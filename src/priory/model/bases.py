@@ -18,7 +18,6 @@ from priory.model.engine.contract import Contraction
 from priory.model.engine.gpu import Precision, TorchContraction
 from priory.model.engine.layout import Layout, Values, potentials_of
 from priory.model.engine.plan import MEMORY_IN_BYTES, plan
-from priory.model.engine.products import dot
 from priory.model.graph import GraphTilted
 from priory.model.mixed import MixedOracle, MixedTilted
 from priory.model.rows import RowsOracle, RowsTilted
@@ -218,7 +217,7 @@ class PublicRows(Base):
         if shares.shape != (len(array),):
             raise DomainError(f"{len(array)} rows need as many weights; got shape {shares.shape}")
         self.domain = domain
-        self.records = 1 / dot(shares, shares)
+        self.records = 1 / float(np.square(shares).sum())
         self.codes, self.shares = _distinct(array[shares > 0], shares[shares > 0])
 
     @classmethod
@@ -229,7 +228,7 @@ class PublicRows(Base):
         codes = np.indices(domain.shape, dtype=np.int32).reshape(len(domain.shape), -1).T
         # Cells are distinct and in order already: nothing needs to be checked or sorted.
         rows, has_mass = cls.__new__(cls), shares > 0
-        rows.domain, rows.records = domain, 1 / dot(shares, shares)
+        rows.domain, rows.records = domain, 1 / float(np.square(shares).sum())
         rows.codes, rows.shares = codes[has_mass], shares[has_mass]
         return rows
 

@@ -9,9 +9,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 
+from priory.model.engine.algebra import matrices
 from priory.model.engine.factored import Axes, LabelledTable, summed_product
 from priory.model.engine.plan import Bag
-from priory.model.engine.products import matrices
 from priory.queries.factor import Array
 
 # What is carried has at most so many cells; larger pairs are left to others.

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priory.model.engine.layout import Layout
-from priory.model.engine.products import dot
 from priory.model.sampling import Chance, Codes
 from priory.queries.domain import Clique, Domain
 from priory.queries.factor import Array, Factor, cell_codes
@@ -83,7 +82,7 @@ def merged(first: Potentials, second: Potentials) -> dict[Clique, Factor]:
 def inner(theta: Array, marginals: Array) -> float:
     """Σ θ μ, where −∞ times 0 is 0."""
     has_mass = marginals > 0
-    return dot(theta[has_mass], marginals[has_mass])
+    return float(theta[has_mass] @ marginals[has_mass])
 
 
 def row_cells(codes: NDArray[np.integer], domain: Domain, clique: Clique) -> NDArray[np.int64]:

@@ -7,10 +7,10 @@ import numpy as np
 from priory.errors import OptionError
 from priory.estimate.lbfgs import minimised
 from priory.estimate.problem import BASE, GOING, Problem, Solver, Start, State, Status, Traits
+from priory.estimate.products import dot
 from priory.model.engine.contract import Contraction
 from priory.model.engine.layout import Layout
 from priory.model.engine.plan import Plan
-from priory.model.engine.products import dot
 from priory.queries.factor import Array
 
 # A potential this low stands for a cell without mass.

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from priory.estimate.problem import BASE, Problem, Solver, Start, State, Status, Traits, settled
-from priory.model.engine.products import dot
+from priory.estimate.products import dot
 
 
 @dataclass(frozen=True, kw_only=True)

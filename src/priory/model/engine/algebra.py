@@ -16,7 +16,7 @@ _DOUBLE = 8
 _FEARED = 1e-280
 _AT_ONCE = 1 << 14
 # Up to so many terms of a matrix product BLAS stays in one thread; blocks of fewer results than that are too slow.
-ONE_THREAD = 1 << 18
+_ONE_THREAD = 1 << 18
 _SMALLEST_BLOCK = 32
 
 
@@ -166,6 +166,16 @@ def in_blocks(a: Array, b: Array, out: Array) -> tuple[Array, Array, Array]:
     return a_blocks, b_blocks, out_blocks
 
 
+def matrices(a: Array, b: Array) -> Array:
+    """The products of a batch of matrices with as many others."""
+    if a.shape[1] * b.shape[1] * b.shape[2] <= _ONE_THREAD:
+        return np.asarray(a @ b)
+    out = np.empty((a.shape[0], a.shape[1], b.shape[2]))
+    left, right, blocks = in_blocks(a, b, out)
+    np.matmul(left, right, out=blocks)
+    return out
+
+
 def _blocked(array: Array, axis: int, size: int) -> Array:
     """A view with one axis cut into blocks of `size`; `reshape` might copy, strides never do."""
     shape, strides = list(array.shape), list(array.strides)
@@ -180,9 +190,9 @@ def block_of(m: int, k: int, n: int) -> tuple[int, int]:
     # BLAS starts threads for products of more than 2^18 terms and lets them spin on each other: where another process
     # has another core, a product of 50 µs then takes milliseconds. In blocks below that it takes one core, as fast; all
     # cores are put to work by pieces instead. docs/studies/libraries.md compares this with threadpoolctl.
-    if m * k * n <= ONE_THREAD:
+    if m * k * n <= _ONE_THREAD:
         return m, n
-    fitting = [(r, c) for r in _divisors(m) for c in _divisors(n) if r * c * k <= ONE_THREAD]
+    fitting = [(r, c) for r in _divisors(m) for c in _divisors(n) if r * c * k <= _ONE_THREAD]
     if not fitting:
         return m, n
     best = max(fitting, key=lambda block: (min(block[0], 16) * min(block[1], 32), block[0] * block[1]))

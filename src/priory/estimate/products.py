@@ -8,9 +8,6 @@ time by the clock. In blocks below these lengths BLAS stays in the thread that c
 import numpy as np
 from numpy.typing import NDArray
 
-from priory.model.engine.algebra import ONE_THREAD, in_blocks
-from priory.queries.factor import Array
-
 Numbers = NDArray[np.floating]
 # How many numbers one call of BLAS takes, and how many cells of a matrix beside a vector.
 _BLOCK = 1 << 13
@@ -47,13 +44,3 @@ def combined(weights: Numbers, rows: Numbers) -> Numbers:
     np.matmul(weights, blocks, out=sums[:whole].reshape(-1, width))
     np.matmul(weights, rows[:, whole:], out=sums[whole:])
     return sums
-
-
-def matrices(a: Array, b: Array) -> Array:
-    """The products of a batch of matrices with as many others."""
-    if a.shape[1] * b.shape[1] * b.shape[2] <= ONE_THREAD:
-        return np.asarray(a @ b)
-    out = np.empty((a.shape[0], a.shape[1], b.shape[2]))
-    left, right, blocks = in_blocks(a, b, out)
-    np.matmul(left, right, out=blocks)
-    return out
