@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
@@ -25,7 +25,7 @@ from priory.queries.query import Query
 from priory.release import Release
 from priory.release.estimated import estimated, uniform
 from priory.select.candidates import structure
-from priory.select.noisy_pairs import fitting, joining_pairs, strengths, strong_cliques
+from priory.select.noisy_pairs import fitting, joining_pairs, strengths, strong_cliques, surprises
 from priory.select.one_ways import OneWays
 
 # With more pairs of attributes than this all of them drown: marginals are chosen privately instead.
@@ -135,7 +135,7 @@ class Weighing:
     def _model(self, answered: "_Answered") -> Model:
         """Rows of the first model, weighted by all that is not in it."""
         first, rest = self._first_model(answered)
-        evidence = noisy([*rest, *answered.everything], LEAST_STDDEV)
+        evidence = noisy(rest, LEAST_STDDEV)
         if not evidence:
             return first
         records = math.ceil(first.total)
@@ -144,15 +144,30 @@ class Weighing:
         return replace(Model.of(reweighed(model), {}, first.total), diagnostics=model.diagnostics)
 
     def _first_model(self, answered: "_Answered") -> tuple[Model, list[Measurement]]:
-        """The model of one-way marginals, chosen cliques and what coarse pairs fit in, and the other coarse pairs."""
+        """The model of one-way marginals, chosen cliques and what else must be in it and fits, and the rest."""
         fitted = answered.one_ways.with_measured(answered.chosen) if answered.chosen else answered.one_ways
-        tree = structure(fitted.base.domain, [m.query.clique for m in fitted.measurements])
-        missed = strengths(answered.coarse, fitted.model)
-        added = set(fitting(tree, missed, most=len(missed), most_cells=self.model_cells))
-        inside = [m for m in answered.coarse if m.query.clique in added]
-        rest = [m for m in answered.coarse if m.query.clique not in added]
+        domain, missed = fitted.base.domain, strengths(answered.coarse, fitted.model)
+        inside, rest = self._parted(domain, fitted.measurements, answered.coarse, missed)
         # An estimate that continues an earlier one keeps some of its noise: this one starts from the base.
-        return estimated([*fitted.measurements, *inside], fitted.base), rest
+        first = estimated(inside, fitted.base)
+        triples = [m for m in answered.everything if len(m.query.clique) > 2]
+        # Rows have one weight for all triples: a triple that stands out would have the noise of all others fitted, too.
+        inside_again, others = self._parted(domain, inside, answered.everything, surprises(triples, first))
+        if len(inside_again) > len(inside):
+            first = estimated(inside_again, fitted.base)
+        return first, [*rest, *others]
+
+    def _parted(
+        self, domain: Domain, inside: Sequence[Measurement], more: Sequence[Measurement], wanted: Iterable[Clique]
+    ) -> tuple[list[Measurement], list[Measurement]]:
+        """What is in the model with those of `wanted` that fit in, and what is left of `more`."""
+        wanted = list(wanted)
+        tree = structure(domain, [m.query.clique for m in inside])
+        added = set(fitting(tree, wanted, most=len(wanted), most_cells=self.model_cells))
+        return (
+            [*inside, *(m for m in more if m.query.clique in added)],
+            [m for m in more if m.query.clique not in added],
+        )
 
 
 @dataclass(frozen=True, eq=False)
