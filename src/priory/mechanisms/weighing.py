@@ -15,6 +15,7 @@ from priory.mechanisms.prior import LEAST_STDDEV, reweighed
 from priory.mechanisms.steps.fitted import Fitted, refitted
 from priory.mechanisms.steps.resolution import LEAST_FOR_ONE_WAYS, Resolution, share_of_one_ways
 from priory.model.bases import PublicRows, Uniform
+from priory.model.diagnostics import Diagnostics
 from priory.model.model import Model
 from priory.privacy.budget import Budget, Number
 from priory.privacy.curator import Curator
@@ -141,7 +142,7 @@ class Weighing:
         records = math.ceil(first.total)
         count = max(min(ROWS_A_RECORD * records, self.rows), LEAST_A_RECORD * records, FEWEST_ROWS)
         model = weighed(evidence, PublicRows(first.sample(count, seed=self.seed), first.domain), first.total)
-        return replace(Model.of(reweighed(model), {}, first.total), diagnostics=model.diagnostics)
+        return replace(Model.of(reweighed(model), {}, first.total), diagnostics=_both(first, model))
 
     def _first_model(self, answered: "_Answered") -> tuple[Model, list[Measurement]]:
         """The model of one-way marginals, chosen cliques and what else must be in it and fits, and the rest."""
@@ -196,6 +197,14 @@ def _one_ways(start: Fitted, budget: Budget, ask: Ask) -> tuple[Fitted, Fraction
         return fitted, first
     again = ask("one-way marginals again", asked, budget.part(share - first))
     return fitted.with_measured(again), share
+
+
+def _both(first: Model, last: Model) -> Diagnostics | None:
+    """The diagnostics of the last step, with the degrees of freedom that the first model has used beside its own."""
+    if first.diagnostics is None or last.diagnostics is None:
+        return last.diagnostics
+    degrees = first.diagnostics.degrees_of_freedom + last.diagnostics.degrees_of_freedom
+    return replace(last.diagnostics, degrees_of_freedom=degrees)
 
 
 def _alike(queries: Sequence[Query]) -> dict[Query, Number]:
