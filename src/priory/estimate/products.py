@@ -1,8 +1,8 @@
 """Products: long vectors multiplied in one thread.
 
 BLAS starts threads for dot products of more than 10,000 numbers, and for products of a matrix with a vector of more
-than 9,216. They end after microseconds and then spin for milliseconds: an estimate took twice the CPU time, and no less
-time by the clock. In blocks below these lengths BLAS stays in the thread that calls it, and is as fast.
+than 9,216. They work for microseconds and then spin, which costs CPU time and saves none by the clock. In blocks below
+these lengths BLAS stays in the thread that calls it, and is as fast.
 """
 
 import numpy as np

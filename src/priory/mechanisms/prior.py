@@ -11,7 +11,7 @@ import numpy as np
 from priory.errors import OptionError
 from priory.estimate.estimator import estimate
 from priory.estimate.measured import noisy
-from priory.estimate.prior_strength import SEARCHED, posterior
+from priory.estimate.prior_strength import SEARCHED, posterior, reweighed
 from priory.measure import measure
 from priory.mechanisms.aim import AIM
 from priory.mechanisms.steps.drift import drifted_columns, without_drift
@@ -20,7 +20,6 @@ from priory.mechanisms.steps.public_rows import check_public_rows, neighbourhood
 from priory.mechanisms.steps.total import counted, released_total
 from priory.model.bases import Product, PublicRows, Uniform
 from priory.model.model import Model
-from priory.model.rows import RowsTilted
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
 from priory.privacy.journal import Transcript
@@ -29,6 +28,7 @@ from priory.queries.domain import Clique, Domain
 from priory.queries.query import Query
 from priory.queries.workload import Workload
 from priory.release import Release
+from priory.release.dense import LEAST_STDDEV
 from priory.select.information import informative_marginals
 from priory.select.one_ways import OneWays
 from priory.select.workloads import default_workload
@@ -37,8 +37,6 @@ from priory.select.workloads import default_workload
 MOST_MARGINALS = 400
 # The part of the budget that measures single attributes first, to see whether public rows are about the same values.
 TESTED = Fraction(1, 20)
-# Public rows may be unable to meet answers exactly: noise below a row is taken for a row.
-LEAST_STDDEV = 1.0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -141,11 +139,3 @@ def _one_ways(queries: Sequence[Query], domain: Domain) -> dict[Query, Fraction]
     asked = {name for query in queries for name in query.clique}
     strategy = OneWays(groups=None).strategy(domain)
     return {query: share for query, share in strategy.items() if asked.issuperset(query.clique)}
-
-
-def reweighed(model: Model) -> PublicRows:
-    """The rows of a model's base with the weights that the model gives them."""
-    tilted = model.base.tilt(model.potentials)
-    if not isinstance(tilted, RowsTilted):
-        raise TypeError(f"a model of weighted rows is needed, not one of {model.base!r}")
-    return PublicRows(tilted.codes, model.domain, tilted.shares)
