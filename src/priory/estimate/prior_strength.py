@@ -21,6 +21,7 @@ from priory.estimate.dual import Cooling, Dual, placed, solved
 from priory.estimate.evidence import Evidence, Implied
 from priory.estimate.path import of_implied
 from priory.estimate.problem import Problem, Start, State
+from priory.estimate.products import dot
 from priory.estimate.risk import SPLIT, CoupledFits, CoupledState, gain_deviation
 from priory.estimate.setting import Setting, signs_of
 from priory.estimate.total import TotalEstimate
@@ -173,7 +174,7 @@ def _likely_temperature(problem: Problem, base: State) -> float:
     evidence = problem.evidence
     precision = evidence.stddevs**-2
     misfit = (evidence.predicted(base.marginals) - evidence.values) ** 2 * precision - 1
-    spread = float(evidence.variances(base.marginals, problem.total) @ precision)
+    spread = dot(evidence.variances(base.marginals, problem.total), precision)
     beyond = float(misfit.sum()) + 2 * math.sqrt(2 * len(misfit))
     return spread / max(beyond, spread / MOST_TEMPERATURE)
 
