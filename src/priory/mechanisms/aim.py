@@ -92,13 +92,18 @@ class AIM:
 
     def run(self, curator: Curator, budget: Budget) -> Release:
         """Spend `budget`, a round at a time."""
+        candidates = self._checked(curator.domain)
         start = Fitted.start(curator, starting_base(curator.domain, self.public))
-        return self.continued(curator, budget, start)
+        return self._spent(curator, budget, candidates, start, Fraction(0))
 
-    def continued(self, curator: Curator, budget: Budget, start: Fitted, paid: Fraction = Fraction(0)) -> Release:
+    def continued(self, curator: Curator, budget: Budget, start: Fitted, paid: Fraction) -> Release:
         """Spend the rest of `budget`, of which a part was `paid` for one-way marginals that `start` has."""
+        return self._spent(curator, budget, self._checked(curator.domain), start, paid)
+
+    def _spent(
+        self, curator: Curator, budget: Budget, candidates: Candidates, start: Fitted, paid: Fraction
+    ) -> Release:
         domain = curator.domain
-        candidates = self._checked(domain)
         fitted, left = self._measured_one_ways(curator, budget, start, paid)
         share = left / max(Fraction(1), self.rounds * len(domain))
         number = 0
