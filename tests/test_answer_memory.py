@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from priory.answer import tables
-from priory.answer.basis import Basis, Redrawing
+from priory.answer.basis import Basis
+from priory.answer.redrawing import Redrawing
 from priory.answer.drawn_rows import ROWS, DrawnRows
 from priory.data.schema import Schema
 from priory.errors import SizeError
@@ -113,7 +114,7 @@ def test_answers_from_rows_are_like_those_worked_out_with_wider_intervals(monkey
     model, measurements = star(4, 3)
     exact = tables.marginal(basis(model, measurements), ["a", "b"]).to_dict()
     assert set(exact["source"]) == {"inferred"}
-    monkeypatch.setattr("priory.answer.basis.Basis._answer", lambda *_: None)
+    monkeypatch.setattr("priory.answer.redrawing.Redrawing._answer", lambda *_: None)
 
     def too_much(*_: object) -> list[np.ndarray]:
         raise SizeError("too much", cells=1, limit=0)

@@ -26,7 +26,11 @@ WORDS = (*BY_WORD, *Unmodelled.WORDS)
 
 def parse(text: str, path: str | None = None) -> Schema:
     """Read a schema from the text of its file; a `SchemaError` has line, column and fix."""
-    root = yaml_reader.read(text, path)
+    return of_value(yaml_reader.read(text, path))
+
+
+def of_value(root: Value) -> Schema:
+    """The schema that a file's value describes."""
     entries = root.entries("a schema")
     if "priory" not in entries:
         raise root.error(f"this is not a schema; it must begin with 'priory: {VERSION}'")
