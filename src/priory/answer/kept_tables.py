@@ -1,14 +1,14 @@
 """Kept tables: answers about some columns with their redraws, in a file from which others are answered at once.
 
-The file has a JSON header with its digest, and arrays, each with a checksum, of which only those that are needed are read.
-What is not in it, or is damaged, is a `NotKept`: whoever asks then asks the release itself.
+The file has a JSON header and arrays, each with a checksum; only the arrays that are needed are read. What is not in
+it, or is damaged, is a `NotKept`: whoever asks then asks the release itself.
 """
 
 import json
 import math
 import struct
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -81,12 +81,16 @@ class KeptTables:
         """The attributes."""
         return Domain.of(dict(self.facts["domain"]))
 
-    @cached_property
-    def schema(self) -> Schema:
-        """What the codes mean, with values inside bins as the model's totals suggest."""
+    def schema(self, is_asked: Callable[[str], bool]) -> Schema:
+        """What the codes of the columns that are asked mean, values inside bins as the model's totals suggest.
+
+        A schema has at least one column: the first is always there.
+        """
+        sizes = {name: size for i, (name, size) in enumerate(self.facts["domain"]) if i == 0 or is_asked(name)}
         described = self.facts["schema"]
-        schema = Schema.coded(dict(self.facts["domain"])) if described is None else of_value(of_plain(described))
-        return schema.shaped({name: np.array(totals) for name, totals in self.facts["totals"].items()})
+        schema = Schema.coded(sizes) if described is None else of_value(of_plain(_only(described, sizes)))
+        totals = {name: np.array(each) for name, each in self.facts["totals"].items() if name in sizes}
+        return schema.shaped(totals)
 
     @cached_property
     def errors(self) -> Errors:
@@ -218,6 +222,18 @@ class KeptFile:
         """The bytes of the file."""
         header = json.dumps(self.facts, allow_nan=False).encode()
         return b"".join([_MAGIC, _SIZES.pack(len(header), zlib.crc32(header)), header, *self.arrays])
+
+
+def _only(described: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
+    """A schema of some of its columns alone."""
+    entries = []
+    for (data, text), value in described["entries"]:
+        if text == "columns":
+            columns = [[key, item] for key, item in value["entries"] if key[1] in names]
+            entries.append([[data, text], {"entries": columns}])
+        elif text in ("priory", "name", "reading"):
+            entries.append([[data, text], value])
+    return {"entries": entries}
 
 
 def _key(clique: Clique) -> str:

@@ -32,6 +32,11 @@ class Question:
             return every[0] if len(every) == 1 else Table.joined(labelled)
         return _VERBS[self.what](basis, self.column, self.by, self.where)
 
+    def may_name(self, name: str) -> bool:
+        """Whether it may be about this column: a condition that has the letters of its name may mean it."""
+        written = name.replace('"', '""')
+        return name in self.by or name == self.column or (self.where is not None and written in self.where)
+
     def cliques(self, schema: Schema) -> list[Clique]:
         """The columns that it is about, for each case of its condition."""
         named = {*self.by, *([self.column] if self.column else [])}

@@ -1,8 +1,8 @@
 """Asking: the options of a question, and its answer at once where a file holds what it needs.
 
-Starting takes most of the time of a question that was asked before. Here nothing is imported that it does not need, and
-`priory query` comes here first: whatever is not plainly a question, or cannot be answered from what was kept, is left to
-the whole command line, with its help and its errors.
+Starting takes most of the time of a question that was asked before. Here nothing is imported that it does not need,
+and `priory query` comes here first: whatever is not plainly a question, or cannot be answered from what was kept, is
+left to the whole command line, with its help and its errors.
 """
 
 import os
@@ -89,20 +89,28 @@ def answered_at_once(arguments: Sequence[str]) -> "tuple[Asked, Table] | None":
     typed = _typed(arguments)
     if typed is None or "_PRIORY_COMPLETE" in os.environ:
         return None
+    try:
+        asked = Asked.of(*typed)
+    except OptionError:
+        return None
+    table = kept_answer(asked)
+    return None if table is None else (asked, table)
+
+
+def kept_answer(asked: Asked) -> "Table | None":
+    """The answer from what was kept of the release; None where that does not hold it."""
     from priory.answer.basis import Basis
     from priory.answer.cache import answers_file
     from priory.answer.kept_tables import KeptTables, NotKept
     from priory.answer.questions import finished
 
+    path, question = answers_file(asked.release), asked.question
+    if path is None:
+        return None
     try:
-        asked = Asked.of(*typed)
-        path = answers_file(asked.release)
-        if path is None:
-            return None
         kept = KeptTables.read(path)
-        level = asked.question.level
-        table = asked.question.asked(Basis(kept.schema, kept, level))
-        return asked, finished(table, level, kept.facts["stamp"])
+        table = question.asked(Basis(kept.schema(question.may_name), kept, question.level))
+        return finished(table, question.level, kept.facts["stamp"])
     except (NotKept, PrioryError, ArithmeticError, AttributeError, KeyError, TypeError, ValueError):
         # What is wrong with a question is said by the whole command line; what is wrong with the file, by nobody.
         return None

@@ -163,8 +163,8 @@ class Response:
     def _is_possible(self, degrees: float) -> bool:
         """Whether a fit that leaves such residuals can have used so many degrees of freedom.
 
-        Stein's estimate of its error, Σ((y − F)/σ)² − 1 + 2·degrees, is not below 0 but for chance. After many rounds of
-        an adaptive mechanism, a derivative that was carried on from round to round can be any number.
+        Stein's estimate of its error, Σ(((y − F)/σ)² − 1) + 2·degrees, is not below 0 but for chance. After many rounds
+        of an adaptive mechanism, a derivative that was carried on from round to round can be any number.
         """
         residuals = (self.measured - self.evidence.values) / self.evidence.stddevs
         size = self.evidence.size
@@ -232,8 +232,8 @@ def _stiffness(model: Model, count: int) -> Array:
 def _colder(model: Model, count: int) -> Array:
     """Of each measurement, Σ 1/λ over the steps of all levels that it belongs to; 0 where it belongs to none.
 
-    Steps at temperatures λ₁, λ₂, …, each from where the last one ended, lead about as far as one at 1/Σ(1/λ). Those that
-    were looked at first, because they are strong, have the most.
+    Steps at temperatures λ₁, λ₂, …, each from where the last one ended, lead about as far as one at 1/Σ(1/λ). Those
+    that were looked at first, because they are strong, have the most.
     """
     colder = np.zeros(count)
     for level in () if model.diagnostics is None else model.diagnostics.schedule:

@@ -203,7 +203,7 @@ class Columns:
                 for other, across, columns in zip(tied.names, tied.maps, tied.parts, strict=True):
                     block = m.T @ tied.inverse[rows, columns] @ across
                     blocks[name, other] = blocks[name, other] + block if (name, other) in blocks else block
-        for name, repeated in self._repeated.items():
+        for name, repeated in self.repeated.items():
             blocks[name, name] = blocks[name, name] - repeated
         for name, goal in goals.items():
             certain = _CERTAIN * float(np.mean(np.diag(blocks[name, name])))
@@ -213,11 +213,11 @@ class Columns:
         return np.concatenate([found[name] for name in self.spans]) if found else np.zeros((0, len(records)))
 
     @cached_property
-    def _repeated(self) -> dict[str, Array]:
+    def repeated(self) -> dict[str, Array]:
         """What the tables together charge too much for moving the counts of each column's values.
 
         Relative entropy charges for a column once: on a tree of tables it is the sum over the tables, less that of each
-        column in all tables but the finest that have it. A column measured by itself and in a table is such a tree, too.
+        column in all tables but the finest that have it. A column measured by itself and in a table is such a tree.
         Tables that close a loop are left as they are, so that no more is taken off than there is.
         """
         maps: dict[str, list[tuple[Array, float]]] = {name: [] for name in self.spans}
@@ -232,7 +232,7 @@ class Columns:
                     maps[name].append((m, tied.table.stiffness))
                 groups = {name: min(joined) if group in joined else group for name, group in groups.items()}
             largest += [] if is_inside else [names]
-        found = {}
+        found: dict[str, Array] = {}
         for name, every in maps.items():
             shares = self.shares[self.spans[name]]
             for m, stiffness in sorted(every, key=lambda each: len(each[0]))[:-1]:
