@@ -1,6 +1,7 @@
 """Response: how answers move with noise, against the same problem solved on all cells of all tables at once."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from priory.answer.redraws import Redraws
 from priory.estimate.estimator import estimate
 from priory.estimate.response import Response
 from priory.model.bases import Uniform
+from priory.model.diagnostics import Diagnostics, ScheduledLevel
 from priory.model.model import Model
 from priory.privacy.measurement import Measurement
 from priory.queries.domain import Clique, Domain
@@ -148,20 +150,51 @@ def test_a_query_measured_twice_moves_as_one_with_half_the_variance() -> None:
     np.testing.assert_allclose(spreads[0], spreads[1], rtol=0.2)
 
 
-def test_the_degrees_of_freedom_are_those_of_the_estimate() -> None:
-    measurements = small(0, LOOP).measurements
-    model = estimate(measurements, DOMAIN)
-    response = Response.of(model, measurements)
-    assert model.diagnostics is not None
-    draws, counts = 2000, response.counts(2000, 0)
+def degrees_of(response: Response, draws: int = 1000) -> float:
+    counts = response.counts(draws, 0)
     degrees = 0.0
     for index, table in enumerate(response.tables):
         moved = response.moved(index, counts, 0)
         for number in table.numbers:
             stddevs = response.evidence.stddevs[response.evidence.spans[number]].reshape(table.query.shape)
             degrees += float(np.sum(np.mean(response.noise(number, draws, 0) * moved, axis=-1) / stddevs**2))
-    # One vector of signs and 2,000 draws both estimate the trace, each within a few of these two dozen degrees.
-    assert degrees == pytest.approx(model.diagnostics.degrees_of_freedom, rel=0.4)
+    return degrees
+
+
+def test_the_degrees_of_freedom_are_those_of_the_estimate() -> None:
+    measurements = small(0, LOOP).measurements
+    model = estimate(measurements, DOMAIN)
+    assert model.diagnostics is not None
+    response, wanted = Response.of(model, measurements), model.diagnostics.degrees_of_freedom
+    # By the same signs, so that chance enters both numbers alike.
+    assert response._degrees_of_freedom(response.temperature) == pytest.approx(wanted, rel=0.05)
+    # The trace itself lies within twice the deviation √(2·degrees) of what one vector of signs says of it.
+    assert degrees_of(response) == pytest.approx(wanted, abs=2 * (2 * wanted) ** 0.5)
+
+
+def test_degrees_of_freedom_that_cannot_be_are_not_followed() -> None:
+    measurements = small(0, LOOP).measurements
+    model = estimate(measurements, DOMAIN)
+    assert model.diagnostics is not None
+    usual = Response.of(model, measurements)
+    for impossible in (-400.0, 4000.0):
+        wrong = replace(model, diagnostics=replace(model.diagnostics, degrees_of_freedom=impossible))
+        found = Response.of(wrong, measurements).temperature
+        assert 0.1 < found / usual.temperature < 10
+
+
+def test_what_was_fitted_in_more_steps_follows_its_noise_further() -> None:
+    model = model_on((("a",), ("c",)), 0)
+    measurements = measured(model, [Query.marginal(DOMAIN, "a"), Query.marginal(DOMAIN, "c")], 20.0)
+    levels = (ScheduledLevel((0,), (1.0,) * 9), ScheduledLevel((0, 1), (1.0,)))
+    for order in (levels, tuple(replace(level, members=tuple(1 - m for m in level.members)) for level in levels)):
+        diagnostics = Diagnostics("Dual", "fission", "", schedule=order)
+        response = Response.of(replace(model, diagnostics=diagnostics), measurements, 1.0)
+        long, short = order[0].members[0], 1 - order[0].members[0]
+        kept = [float(np.mean(response.columns.tied[i].kept)) for i in (long, short)]  # type: ignore[union-attr]
+        assert kept[0] > kept[1] + 0.1
+        # Ten steps at one temperature are about one at a tenth of it.
+        assert response.tables[short].stiffness == pytest.approx(10 * response.tables[long].stiffness)
 
 
 @pytest.mark.parametrize(

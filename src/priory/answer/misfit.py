@@ -68,9 +68,15 @@ def _upper(tops: Array, spreads: Array, weights: Array) -> Array:
 
 def _falling(tops: Array, spreads: Array, weights: Array) -> Array:
     """The misfit of each group, with neighbours pooled until none exceeds the one before [Barlow et al. 1972]."""
-    from scipy.optimize import isotonic_regression
+    pools: list[tuple[Array, int]] = []
+    for group in np.stack([tops, spreads, weights], axis=1):
+        pool, size = group, 1
+        while pools and _mean(pool) > _mean(pools[-1][0]):
+            before, more = pools.pop()
+            pool, size = pool + before, size + more
+        pools.append((pool, size))
+    return np.concatenate([np.repeat(_upper(*pool), size) for pool, size in pools])
 
-    positive = np.maximum(weights, 1e-12)
-    blocks = isotonic_regression(tops / positive, weights=positive, increasing=False).blocks
-    pooled = (np.add.reduceat(each, blocks[:-1]) for each in (tops, spreads, weights))
-    return np.repeat(_upper(*pooled), np.diff(blocks))
+
+def _mean(pool: Array) -> float:
+    return float(pool[0] / max(pool[2], 1e-12))

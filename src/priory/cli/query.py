@@ -45,7 +45,9 @@ def _answered(asked: Asked) -> Table:
 def _parameter(option: Option) -> inspect.Parameter:
     names = [f"--{option.name}"] + ([f"--no-{option.name}"] if option.kind == "switch" else [])
     declared = "/".join(names)
-    annotation = Annotated[_TYPES[option.kind], typer.Option(declared, metavar=option.metavar, help=option.help)]
+    given = typer.Option(declared, metavar=option.metavar, help=option.help)
+    # Not in brackets: a type checker would read them as a type.
+    annotation = Annotated.__class_getitem__((_TYPES[option.kind], given))  # type: ignore[attr-defined]
     return inspect.Parameter(option.name, inspect.Parameter.KEYWORD_ONLY, default=option.default, annotation=annotation)
 
 

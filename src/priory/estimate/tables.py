@@ -221,17 +221,14 @@ class Columns:
         Tables that close a loop are left as they are, so that no more is taken off than there is.
         """
         maps: dict[str, list[tuple[Array, float]]] = {name: [] for name in self.spans}
-        groups = {name: i for i, name in enumerate(self.spans)}
-        largest: list[set[str]] = []
+        groups = {name: {name} for name in self.spans}
         for tied in sorted((t for t in self.tied if t is not None), key=lambda t: -len(t.names)):
-            names = set(tied.names)
-            is_inside = any(names <= other for other in largest)
-            joined = {groups[name] for name in names}
-            if len(joined) == len(names) or (is_inside and len(names) == 1):
+            joined = {id(groups[name]): groups[name] for name in tied.names}
+            if len(joined) == len(tied.names):
                 for name, m in zip(tied.names, tied.maps, strict=True):
                     maps[name].append((m, tied.table.stiffness))
-                groups = {name: min(joined) if group in joined else group for name, group in groups.items()}
-            largest += [] if is_inside else [names]
+                together = set().union(*joined.values())
+                groups |= dict.fromkeys(together, together)
         found: dict[str, Array] = {}
         for name, every in maps.items():
             shares = self.shares[self.spans[name]]
