@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from priory.answer import tables
 from priory.answer.basis import Basis
-from priory.answer.redrawing import Redrawing
 from priory.answer.drawn_rows import ROWS, DrawnRows
+from priory.answer.redrawing import Redrawing
 from priory.data.schema import Schema
 from priory.errors import SizeError
 from priory.model.bases import Uniform
