@@ -220,9 +220,7 @@ def test_inferred_intervals_cover_what_the_model_assumes() -> None:
     assert redraws is not None
     misfit = redraws.errors.misfit
     blind = replace(misfit, shares=np.zeros_like(misfit.shares), least=0.0)
-    release.redrawing(20).__dict__["redraws"] = replace(
-        redraws, errors=replace(redraws.errors, misfit=blind)
-    )
+    release.redrawing(20).__dict__["redraws"] = replace(redraws, errors=replace(redraws.errors, misfit=blind))
     assert held() < 0.6
 
 
