@@ -202,13 +202,10 @@ def test_a_header_that_fits_its_checksum_but_not_the_release_is_as_good_as_none(
     keep(release, file)
     [path] = place.iterdir()
     known = KeptTables.read(path)
-    for broken in (
-        {},
-        {"domain": []},
-        {**known.facts, "domain": [["sex", 9]]},
-        {**known.facts, "schema": {"list": []}},
-    ):
-        path.write_bytes(KeptFile(dict(broken), [known.arrays()]).data())
+    wrong: list[dict[str, Any]] = [{}, {"domain": []}, {"domain": [["sex", 9]]}, {"schema": {"list": []}}]
+    for each in wrong:
+        facts = {**known.facts, **each} if each else each
+        path.write_bytes(KeptFile(facts, [known.arrays()]).data())
         assert kept_answer(asked(file, Question(by=("sex",)))) is None
 
 

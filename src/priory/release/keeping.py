@@ -1,5 +1,8 @@
 """Keeping: tables of a release with their redraws, written to a file for the next question."""
 
+import itertools
+import math
+import time
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -19,6 +22,10 @@ from priory.release.release import LEVEL, Release
 
 # A table of more cells is not kept, and no more tables than together have so many bytes.
 MOST_CELLS, MOST_BYTES = 40_000, 2**25
+# No more tables than this, so that the list of them is read in a few milliseconds; so many are made at a time.
+_MOST_TABLES, _BATCH = 2000, 50
+# How long pairs of columns may take, in CPU seconds. A release is public: a clock that reads it tells nothing new.
+_SECONDS = 0.5
 # The files of so many releases are kept, those of the last ones that were asked.
 _MOST_FILES = 30
 
@@ -26,21 +33,23 @@ _MOST_FILES = 30
 def keep(release: Release, path: Path, asked: Iterable[Clique] = ()) -> None:
     """Keep what answers about each column, each measured clique and those that were asked need, within bounds.
 
-    What cannot be kept, because it is large or there is no place for it, is not.
+    Of a release that nothing was kept of, pairs of columns are added as far as half a second's work goes. What cannot
+    be kept, because it is large or there is no place for it, is not.
     """
     target = cache.answers_file(path)
     if target is None or release.redrawing().redraws is None:
         return
+    wanted, pairs = list(asked), list[Clique]()
     try:
         known = KeptTables.read(target)
-        file, measured = KeptFile(dict(known.facts), [known.arrays()]), []
+        file = KeptFile(dict(known.facts), [known.arrays()])
     except NotKept:
         file = _begun(release)
-        measured = [(), *((name,) for name in release.domain), *(m.query.clique for m in release.evidence)]
+        wanted += [(), *((name,) for name in release.domain), *(m.query.clique for m in release.evidence)]
+        pairs = list(itertools.combinations(release.domain, 2))
     before = len(file.facts["tables"])
-    for clique in dict.fromkeys([*measured, *asked]):
-        if not file.has(clique) and release.domain.size_of(clique) <= MOST_CELLS and file.size < MOST_BYTES:
-            _add(file, release, clique)
+    _add(file, release, wanted)
+    _add(file, release, pairs, seconds=_SECONDS)
     if len(file.facts["tables"]) > before:
         _write(file, target)
 
@@ -57,15 +66,27 @@ def _begun(release: Release) -> KeptFile:
     return KeptFile.of(release.domain, release.errors, release.evidence, facts)
 
 
-def _add(file: KeptFile, release: Release, clique: Clique) -> None:
-    query = Query.marginal(release.domain, clique)
-    source = source_of(query, release.evidence)
+def _add(file: KeptFile, release: Release, cliques: Iterable[Clique], seconds: float = math.inf) -> None:
+    """Add the tables that are not in a file yet, a batch at a time, for so long."""
+    ends = time.process_time() + seconds
+    new = [c for c in dict.fromkeys(cliques) if not file.has(c) and release.domain.size_of(c) <= MOST_CELLS]
+    for start in range(0, len(new), _BATCH):
+        if file.size >= MOST_BYTES or len(file.facts["tables"]) >= _MOST_TABLES or time.process_time() > ends:
+            return
+        queries = [Query.marginal(release.domain, clique) for clique in new[start : start + _BATCH]]
+        for query, found in zip(queries, _drawn(release, queries), strict=True):
+            source = source_of(query, release.evidence)
+            if source != "prior" and found is not None and _is_finite(found):
+                file.add_table(query.clique, source, found)
+
+
+def _drawn(release: Release, queries: list[Query]) -> list[Drawn | None]:
+    """Answers with their redraws; None for all where one of them would take too much memory."""
     try:
-        [found] = release.redrawing().drawn([query], LEVEL)
+        release.model.answers(queries)
     except SizeError:
-        return
-    if source != "prior" and found.source != "drawn" and _is_finite(found):
-        file.add_table(clique, source, found)
+        return [None] * len(queries)
+    return [*release.redrawing().drawn(queries, LEVEL)]
 
 
 def _is_finite(found: Drawn) -> bool:
