@@ -26,8 +26,8 @@ def run(quick: bool) -> None:  # noqa: FBT001 - the signature of every benchmark
     print("| release, question | CPU s | of |\n|---|---|---|")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        names = {"PYTHONPYCACHEPREFIX": str(folder / "bytecode"), "PYTHONPATH": os.pathsep.join(sys.path)}
-        environment = {**os.environ, **names, "PRIORY_CACHE": str(folder / "cache")}
+        places = {"PYTHONPYCACHEPREFIX": str(folder / "bytecode"), "PRIORY_CACHE": str(folder / "cache")}
+        environment = {**os.environ, **places}
         environment.pop("PYTHONDONTWRITEBYTECODE", None)
         environment.pop("OPENBLAS_NUM_THREADS", None)
         _measured([sys.executable, "-c", "import numpy"], environment | {"OPENBLAS_NUM_THREADS": "1"}, times=5)

@@ -4,13 +4,18 @@ They lie in the user's own folder for caches: nothing is written beside a releas
 Without such a folder, or with PRIORY_CACHE set to nothing, nothing is kept.
 """
 
-import hashlib
 import os
 import sys
 from contextlib import suppress
 from pathlib import Path
 
 from priory.version import __version__
+
+try:
+    # The digest alone; `hashlib` loads the whole of OpenSSL first.
+    from _blake2 import blake2b
+except ImportError:
+    from hashlib import blake2b
 
 # Changes with what is kept: files of other versions are not read.
 _VERSION = 1
@@ -36,7 +41,7 @@ def answers_file(release: Path) -> Path | None:
         data = release.read_bytes()
     except OSError:
         return None
-    digest = hashlib.sha256(f"answers {_VERSION} {__version__}\n".encode())
+    digest = blake2b(f"answers {_VERSION} {__version__}\n".encode(), digest_size=32)
     digest.update(data)
     return where / f"{digest.hexdigest()}.kept"
 
