@@ -335,7 +335,7 @@ def test_true_errors_are_stamped_everywhere_and_kept_from_others(
     release, private = files
     code, out, err = run("report", release, "--against", private, "--not-private", "--yes", capsys=capsys)
     written = release.with_name("people.not-private.html")
-    # A slow machine is told before that what is being done.
+    # Before it, a slow machine may have said how far it was.
     assert (code, out, err.splitlines()[-1].split()[0]) == (0, "", "Wrote")
     text = written.read_text(encoding="utf-8")
     found = Reader(text)
