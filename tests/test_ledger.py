@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from priory.data.schema import Schema
@@ -187,6 +187,8 @@ def test_the_book_never_gives_more_than_its_total(plans: list[tuple[Fraction, li
         assert paid <= TOTAL.amount - either.left() <= TOTAL.amount
 
 
+# With floats every second n would leave something or ask for too much: 15 of them find that.
+@settings(max_examples=15)
 @given(st.integers(1, 60))
 def test_the_whole_total_can_be_reserved_in_equal_parts(n: int) -> None:
     book = Ledger.in_memory(TOTAL)
