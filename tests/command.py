@@ -7,6 +7,7 @@ first import) start their own.
 import io
 import subprocess
 import warnings
+from collections.abc import Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from typing import IO
 from unittest.mock import patch
@@ -16,17 +17,18 @@ from priory.cli import main
 
 def priory(*given: object, answers: str = "") -> subprocess.CompletedProcess[str]:
     """What a command prints and with which code it ends; an exception that would be a traceback is raised."""
+    arguments = [str(each) for each in given]
     out, err = io.StringIO(), io.StringIO()
     with patch("sys.stdin", io.StringIO(answers)):
-        code = code_of(given, out, err)
-    return subprocess.CompletedProcess(given, code, out.getvalue(), err.getvalue())
+        code = code_of(arguments, out, err)
+    return subprocess.CompletedProcess(arguments, code, out.getvalue(), err.getvalue())
 
 
-def code_of(given: tuple[object, ...], out: IO[str], err: IO[str]) -> int:
+def code_of(arguments: Sequence[str], out: IO[str], err: IO[str]) -> int:
     """The exit code of a command that prints to `out` and `err`."""
     # As in a process of its own, a warning is no error.
     with redirect_stdout(out), redirect_stderr(err), warnings.catch_warnings(action="default"):
         try:
-            main([str(each) for each in given])
+            main(list(arguments))
         except SystemExit as ended:
             return int(ended.code or 0)

@@ -57,7 +57,10 @@ def discover(
     epsilon: Annotated[str, typer.Option(help="What may be spent on it.")],
     delta: Annotated[str | None, typer.Option(help="With epsilon; without it no levels are learnt.")] = None,
     schema: Annotated[
-        Path | None, typer.Option(help="Names, with kinds of some columns, as schema init --header-only writes them.")
+        Path | None,
+        typer.Option(
+            help="Names, with kinds of some columns: of schema init --header-only, or of a run that ended early."
+        ),
     ] = None,
     has_header: HasHeader = False,
     columns: Columns = None,

@@ -134,7 +134,8 @@ def _kept_beside(output: str | Path | None) -> Iterator[Callable[[Discovery], No
         return
     partial = partial_path(output)
     if partial.exists():
-        raise OptionError("output", f"{partial} is there, of a run that ended early: move it away first")
+        said = "move it away first, and give it as the schema of a run that goes on"
+        raise OptionError("output", f"{partial} is there, of a run that ended early: {said}")
 
     def partial_saved(learnt: Discovery) -> None:
         # A disk that is full is no reason to lose what the other looks are to learn.
@@ -146,7 +147,7 @@ def _kept_beside(output: str | Path | None) -> Iterator[Callable[[Discovery], No
     except BaseException as error:
         spent = getattr(error, "spent", None)
         if spent is not None and partial.exists():
-            text = f"{spent.text}. What it had learnt is in {partial}"
+            text = f"{spent.text}. What it had learnt is in {partial}; give it as the schema of a run that goes on"
             error.spent = replace(spent, text=text, partial=str(partial))  # type: ignore[attr-defined]
         raise
     partial.unlink(missing_ok=True)
