@@ -335,7 +335,8 @@ def test_true_errors_are_stamped_everywhere_and_kept_from_others(
     release, private = files
     code, out, err = run("report", release, "--against", private, "--not-private", "--yes", capsys=capsys)
     written = release.with_name("people.not-private.html")
-    assert (code, out, err.split()[0]) == (0, "", "Wrote")
+    # Before it, a slow machine may have said how far it was.
+    assert (code, out, err.splitlines()[-1].split()[0]) == (0, "", "Wrote")
     text = written.read_text(encoding="utf-8")
     found = Reader(text)
     assert found.texts.count(STAMP) == found.tags.count("section") + 2
