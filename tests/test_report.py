@@ -133,10 +133,10 @@ def test_one_column_makes_a_page_without_pairs() -> None:
     assert ("id", "pairs") not in found.attributes
 
 
-def test_a_column_of_a_million_values_shows_the_most_frequent_and_the_rest() -> None:
-    schema = coded(300_000, 2)
-    text = str(page_of(measured(schema, [("c0",), ("c1",)], records=700_000)))
-    assert "299,977 others" in text
+def test_a_column_of_very_many_values_shows_the_most_frequent_and_the_rest() -> None:
+    schema = coded(30_000, 2)
+    text = str(page_of(measured(schema, [("c0",), ("c1",)], records=70_000)))
+    assert "29,977 others" in text
     assert "Not drawn" in text
     assert len(text) < 200_000
 
