@@ -7,7 +7,6 @@ from fractions import Fraction
 
 from priory.privacy.budget import Budget, rounded_up
 
-
 # Later rounds are slower than earlier ones: the time to a share x of all grows like a power of x between these.
 _SLOWEST_GROWTH, _FASTEST_GROWTH = 1.0, 3.0
 

@@ -19,6 +19,7 @@ from priory.data.schema import Schema
 from priory.errors import DataError, OptionError
 from priory.mechanisms.steps.effort import NORMAL
 from priory.privacy.budget import Budget, Currency
+from priory.work import reached
 
 # How much work the rehearsals of one call may take, in processor seconds.
 SECONDS = 30.0
@@ -149,7 +150,8 @@ class Planner:
             share = clock.left / (len(budgets) - done)
             if self._is_due(reckoning, size, number, share):
                 clock.check(late=LATE)
-                trial = self.trials.run(self._table(number).some(size), budget, self._until(reckoning, clock, share))
+                check = self._check(clock, share if reckoning.sizes else math.inf)
+                trial = self.trials.run(self._table(number).some(size), budget, check)
                 if trial is not None:
                     reckoning = reckoning.with_trial(trial)
                     self._reckonings[budget] = reckoning
@@ -164,9 +166,15 @@ class Planner:
         # Of a fit of all columns even a part says how long all of it takes.
         return reckoning.seconds(size) <= share or (size == self.sizes[-1] and number == 0)
 
-    def _until(self, reckoning: Reckoning, clock: Clock, share: float) -> Clock:
-        """When a trial is stopped: the first one of a budget by people alone."""
-        return replace(clock, ends=math.inf if not reckoning.sizes else clock.now() + share)
+    def _check(self, clock: Clock, share: float) -> Callable[[], None]:
+        """What reports progress and stops a trial after so many seconds; the first one of a budget is not."""
+        until = replace(clock, ends=clock.now() + share)
+
+        def check() -> None:
+            reached(clock.used, f"rehearsing, within {clock.seconds:g} CPU s")
+            until.check()
+
+        return check
 
     def _table(self, number: int) -> Played:
         """The table of that number; the same for all budgets."""

@@ -67,9 +67,7 @@ class Reckoning:
         size = self.sizes[-1]
         ended = self._ended(size)
         worse = self._worse(size)
-        means = {
-            clique: min(1.0, worse * fmean(trial.errors[clique] for trial in ended)) for clique in ended[0].errors
-        }
+        means = {clique: min(1.0, worse * fmean(trial.errors[clique] for trial in ended)) for clique in ended[0].errors}
         before = replace(self, trials=tuple(trial for trial in self.trials if trial.columns < size))
         return Rehearsal(
             self.budget,

@@ -93,9 +93,7 @@ def interpolated(budget: Budget, known: list[Rehearsal]) -> Rehearsal | None:
         seconds=between(low.seconds, high.seconds),
         memory_in_bytes=int(between(low.memory_in_bytes, high.memory_in_bytes)),
         columns={name: min(1.0, between(low.columns[name], high.columns[name])) for name in _both(low, high)},
-        pairs={
-            pair: min(1.0, between(low.pairs[pair], high.pairs[pair])) for pair in low.pairs if pair in high.pairs
-        },
+        pairs={pair: min(1.0, between(low.pairs[pair], high.pairs[pair])) for pair in low.pairs if pair in high.pairs},
         is_final=False,
         is_interpolated=True,
     )

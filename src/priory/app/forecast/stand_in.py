@@ -5,6 +5,7 @@ them. How uneven columns are and how strongly they depend on a parent are drawn 
 docs/studies/forecasts.md.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +17,12 @@ from priory.queries.factor import Array
 Codes = NDArray[np.int64]
 # Of how many kinds values are: two values go together where their kinds do.
 KINDS = 3
+# Columns of more values are more uneven.
+FEW_VALUES = 40
+# From so many draws quantiles are taken.
+DRAWN = 2_000
+# How many values hidden columns have.
+HIDDEN_VALUES = 10
 # A parent of more values is cut into as many runs.
 MOST_VALUES = 100
 
@@ -26,17 +33,21 @@ class Dependences:
 
     Attributes:
         evenness: the two parameters of the beta distribution of a column's entropy, as a part of the largest.
+        evenness_of_many: the same of columns of more than `FEW_VALUES` values.
         strength: the median of strengths: the standard deviation of what a parent's value adds to log shares.
         spread: the standard deviation of the logarithms of strengths.
         parents: how many parents a column has on average.
         hubs: early columns are parents more often, the more so the larger it is; with 1 all are alike.
+        hidden: the first so many columns are in no table: those that depend on one all depend on each other.
     """
 
     evenness: tuple[float, float] = (1.0, 0.67)
+    evenness_of_many: tuple[float, float] = (0.6, 0.7)
     strength: float = 1.0
     spread: float = 0.8
     parents: float = 1.5
     hubs: float = 2.0
+    hidden: int = 3
 
 
 TYPICAL = Dependences()
@@ -44,18 +55,44 @@ TYPICAL = Dependences()
 
 def stand_in(domain: Domain, rows: int, rng: np.random.Generator, dependences: Dependences = TYPICAL) -> Codes:
     """Rows of codes drawn from a random network, their columns in the domain's order."""
-    codes = np.zeros((rows, len(domain)), dtype=np.int64)
-    order = rng.permutation(len(domain))
+    hidden = dependences.hidden
+    sizes = [*[HIDDEN_VALUES] * hidden, *domain.shape]
+    order = [*range(hidden), *(hidden + rng.permutation(len(domain))).tolist()]
+    evenness = _evenness_of(sizes, dependences, rng)
+    columns: list[Codes] = [np.zeros(0, dtype=np.int64)] * len(sizes)
     for place, column in enumerate(order):
-        size = domain.shape[column]
-        logs = _logs(size, rng.beta(*dependences.evenness), rng)
+        logs = _logs(sizes[column], evenness[column], rng)
         parents = [order[each] for each in _parents(place, dependences, rng)]
-        follows = rng.integers(0, max(1, len(parents)), rows)
-        codes[:, column] = _drawn(logs[None], np.zeros(rows, dtype=np.int64), rng)
-        for number, parent in enumerate(parents):
-            values = min(domain.shape[parent], MOST_VALUES)
-            runs = codes[follows == number, parent] * values // domain.shape[parent]
-            codes[follows == number, column] = _drawn(logs + _tie(values, size, dependences, rng), runs, rng)
+        columns[column] = _column(logs, [(columns[p], sizes[p]) for p in parents], rows, dependences, rng)
+    return np.stack(columns[hidden:], axis=1)
+
+
+def _evenness_of(sizes: Sequence[int], dependences: Dependences, rng: np.random.Generator) -> Array:
+    """The evenness of each column: spread over the distribution as evenly as can be, so that few columns will do."""
+    found = np.zeros(len(sizes))
+    for shape, is_many in ((dependences.evenness, False), (dependences.evenness_of_many, True)):
+        places = [i for i, size in enumerate(sizes) if (size > FEW_VALUES) is is_many]
+        points = (rng.permutation(len(places)) + rng.random()) / max(1, len(places))
+        found[places] = np.quantile(rng.beta(*shape, DRAWN), points)
+    return found
+
+
+def _column(
+    logs: Array,
+    parents: Sequence[tuple[Codes, int]],
+    rows: int,
+    dependences: Dependences,
+    rng: np.random.Generator,
+) -> Codes:
+    """A column that follows one of its parents in each row."""
+    if not parents:
+        return _drawn(logs[None], np.zeros(rows, dtype=np.int64), rng)
+    codes = np.zeros(rows, dtype=np.int64)
+    follows = rng.integers(0, len(parents), rows)
+    for number, (parent, values) in enumerate(parents):
+        runs = min(values, MOST_VALUES)
+        given = parent[follows == number] * runs // values
+        codes[follows == number] = _drawn(logs + _tie(runs, len(logs), dependences, rng), given, rng)
     return codes
 
 

@@ -3,6 +3,7 @@
 import html
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from priory.app.forecast.planner import RUNS, SECONDS, Planner, check_budgets
 from priory.app.forecast.rehearsal import Rehearsal
@@ -42,6 +43,11 @@ class Forecast:
         made_of = "made-up rows with typical dependences" if planner.known is None else "public rows, drawn anew"
         columns = len(planner.schema.domain)
         return cls(planner.schema.name, planner.rows, planner.mechanism.name, made_of, columns, tuple(rehearsals))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same for JSON."""
+        facts = {name: getattr(self, name) for name in ("schema", "rows", "mechanism", "rehearsed_on", "columns")}
+        return {**facts, "rehearsals": [each.to_dict() for each in self.rehearsals]}
 
     def __str__(self) -> str:
         lines = text_table(_HEADER, self._lines, right=[False, True, True, True, False, True])

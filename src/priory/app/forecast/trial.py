@@ -11,7 +11,7 @@ from typing import Any
 
 from priory.answer.metrics import total_variation
 from priory.app.fit import fit
-from priory.app.forecast.clock import Clock, OutOfTime
+from priory.app.forecast.clock import OutOfTime
 from priory.app.forecast.tables import Played
 from priory.app.registry import Mechanism, Registered
 from priory.mechanisms.aim import AIM
@@ -71,16 +71,18 @@ class Trials:
     columns: int
     now: Callable[[], float] = time.process_time
 
-    def run(self, played: Played, budget: Budget, clock: Clock | None) -> Trial | None:
-        """Fit with as much budget for each column as all columns have; None where the clock stopped it too early."""
+    def run(self, played: Played, budget: Budget, check: Callable[[], None]) -> Trial | None:
+        """Fit with as much budget for each column as all columns have.
+
+        `check` is called as each round begins, and raises `OutOfTime` to stop the fit; None where it did so too early.
+        """
         size = len(played.schema.domain)
         pace: list[tuple[float, float]] = []
         begun = self.now()
 
         def report_progress(step: Step) -> None:
             pace.append((self.now() - begun, step.share))
-            if clock is not None:
-                clock.check()
+            check()
 
         try:
             release = self._fitted(played, budget, size, report_progress)
