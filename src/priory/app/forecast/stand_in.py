@@ -41,11 +41,11 @@ class Dependences:
         hidden: the first so many columns are in no table: those that depend on one all depend on each other.
     """
 
-    evenness: tuple[float, float] = (1.0, 0.67)
+    evenness: tuple[float, float] = (1.6, 0.8)
     evenness_of_many: tuple[float, float] = (0.6, 0.7)
-    strength: float = 1.0
+    strength: float = 3.0
     spread: float = 0.8
-    parents: float = 1.5
+    parents: float = 3.0
     hubs: float = 2.0
     hidden: int = 3
 
