@@ -53,10 +53,11 @@ def run(names: Sequence[str] = TABLES, kinds: Sequence[str] = KINDS, epsilons: S
 def _tables(name: str, kind: str) -> tuple[Coded, Coded | None]:
     """The private and the public table."""
     if name == "census":
-        private, public = (Census.made(year=year) for year in (0, 1))
-        codes = np.asarray(private.codes, dtype=np.int64)
-        known = Coded(name, public.domain, np.asarray(public.codes, dtype=np.int64))
-        return Coded(name, private.domain, codes), None if kind == "none" else known
+        this, last = (
+            Coded(name, census.domain, np.asarray(census.codes, dtype=np.int64))
+            for census in (Census.made(year=year) for year in (0, 1))
+        )
+        return this, None if kind == "none" else last
     whole = known_table(name)
     if kind == "none":
         return whole, None

@@ -21,6 +21,7 @@ from priory.errors import OptionError
 from priory.measure import measure
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
+from priory.privacy.measurement import Measurement
 from priory.queries.domain import Clique, Domain
 from priory.queries.query import Query
 from priory.release import Release
@@ -102,7 +103,8 @@ def test_times_and_errors_go_on_as_they_grew() -> None:
     assert stopped.rehearsal().seconds == 7
     assert stopped.rehearsal().mean == pytest.approx(0.11 * 1.1)
     whole = two.with_trial(trial(40, 8.0, 0.2)).with_trial(trial(40, 10.0, 0.3))
-    assert (whole.rehearsal().seconds, whole.rehearsal().mean) == (9, pytest.approx(0.25))
+    assert whole.rehearsal().seconds == 9
+    assert whole.rehearsal().mean == pytest.approx(0.25)
 
 
 def rehearsal(budget: Budget, seconds: float, error: float) -> Rehearsal:
@@ -147,7 +149,8 @@ class Slow:
     asked: list[int]
 
     def run(self, curator: Curator, budget: Budget) -> Release:
-        domain, measured = curator.domain, ()
+        domain = curator.domain
+        measured: tuple[Measurement, ...] = ()
         self.asked.append(len(domain))
         for number in range(ROUNDS):
             curator.report_progress(number + 1)

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from priory import work
-from priory.cli import progress
+from priory.cli import output, progress
 from priory.cli.progress import EVERY, FIRST, Lines, Pace, counting, paced, spoken, working
+from priory.data.cells import Cells
 from priory.data.table import Table
 from priory.privacy.budget import Budget
 from priory.privacy.progress import Step, time_left
@@ -98,7 +99,7 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     monkeypatch.setattr(progress, "FIRST", 0.0)
     monkeypatch.setattr(progress, "EVERY", 0.01)
     said = threading.Event()
-    say = progress.say
+    say = output.say
 
     def heard(text: str) -> None:
         say(text)
@@ -124,7 +125,7 @@ def test_a_pipe_is_told_while_the_work_goes_on(hurried: Callable[[], None], caps
 
 
 def test_rows_are_counted_with_the_time_left(hurried: Callable[[], None], capsys: pytest.CaptureFixture[str]) -> None:
-    batch = Table({"a": [1, 2]})
+    batch = Table.of({"a": Cells.objects([1, 2])})
     for _ in counting(iter([batch] * 3), 8, "rows"):
         hurried()
         hurried()

@@ -39,8 +39,8 @@ def ordered(
     is_registered = mechanism is None or isinstance(mechanism, str)
     levels = None if by is None else tuple(tuple(level) for level in by)
     codes = None if public is None else public_codes(schema, public)
-    options = {"by": levels, "workload": workload, "public": codes, "effort": effort}
-    return entry, Job(schema, entry.name, is_registered=is_registered, **options)
+    job = Job(schema, entry.name, is_registered, levels, workload, codes, effort)
+    return entry, job
 
 
 def recipe_of(entry: Registered, job: Job) -> Mechanism:

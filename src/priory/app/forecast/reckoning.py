@@ -60,7 +60,8 @@ class Reckoning:
             return known[columns]
         below = sorted(size for size in known if size < columns) or sorted(known)[:1]
         last = below[-1]
-        return known[last] * (columns / last) ** _power([(size, known[size]) for size in below])
+        power = _power([(size, known[size]) for size in below])
+        return known[last] * math.pow(columns / last, power)
 
     def rehearsal(self) -> Rehearsal:
         """What a fit of all columns takes, and its errors, as far as is known; there must be a trial that ended."""

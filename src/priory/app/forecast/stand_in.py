@@ -109,7 +109,7 @@ def _drawn(logs: Array, given: Codes, rng: np.random.Generator) -> Codes:
     shares = np.exp(logs - logs.max(axis=1, keepdims=True)).cumsum(axis=1)
     ends = (shares / shares[:, -1:] + np.arange(len(logs))[:, None]).ravel()
     found = np.searchsorted(ends, given + rng.random(len(given)), side="right") - given * logs.shape[1]
-    return np.clip(found, 0, logs.shape[1] - 1)
+    return np.asarray(np.clip(found, 0, logs.shape[1] - 1), dtype=np.int64)
 
 
 def _tie(parent: int, size: int, dependences: Dependences, rng: np.random.Generator) -> Array:
