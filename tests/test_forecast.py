@@ -83,6 +83,18 @@ def test_a_played_table_keeps_constraints_and_some_of_its_columns() -> None:
     assert (whole.values == part.values).all()
 
 
+def test_public_rows_are_drawn_so_that_tables_differ_as_two_samples_do() -> None:
+    schema, m, n = schema_of(1), 400, 200
+    known = np.random.default_rng(0).integers(0, 4, (m, 1))
+    shares = []
+    for seed in range(400):
+        played = Played.of(schema, n, known, np.random.default_rng(seed))
+        assert played.public is known
+        shares.append(np.mean(played.private == 0) - np.mean(known == 0))
+    share = float(np.mean(known == 0))
+    assert np.var(shares) == pytest.approx(share * (1 - share) * (1 / m + 1 / n), rel=0.3)
+
+
 def trial(columns: int, seconds: float, error: float = 0.1) -> Trial:
     errors: Mapping[Clique, float] = {("a",): error / 2, ("a", "b"): error}
     return Trial(columns, seconds, 1_000 * columns, errors)

@@ -92,7 +92,7 @@ def plan(
     if public is None:
         say("A made-up table is a guess at how columns depend; give --public to rehearse on rows like yours.")
     else:
-        say("Half of the public rows played the private table: one that differs by more than chance is farther off.")
+        say("Public rows, drawn anew, played the private table: one that differs by more than chance is farther off.")
 
 
 def _facts(schema: Schema, rows: int, mechanism: str, budgets: list[Budget]) -> str:

@@ -12,11 +12,11 @@ from priory.app.forecast.clock import Clock, OutOfTime, never
 from priory.app.forecast.reckoning import Reckoning
 from priory.app.forecast.rehearsal import Rehearsal, interpolated
 from priory.app.forecast.tables import Played
-from priory.app.forecast.trial import Trials
+from priory.app.forecast.trial import FEWEST_ROUNDS, Trials
 from priory.app.registry import Mechanism, Registered, chosen
 from priory.data.public import public_codes
 from priory.data.schema import Schema
-from priory.errors import DataError, OptionError
+from priory.errors import OptionError
 from priory.mechanisms.steps.effort import NORMAL
 from priory.privacy.budget import Budget, Currency
 from priory.work import reached
@@ -27,6 +27,8 @@ SECONDS = 30.0
 RUNS = 3
 # After the time is up by so many seconds no budget is tried for the first time.
 LATE = 5.0
+# A fit that cannot be stopped is begun only where there is so many times the time that it should take.
+UNSTOPPABLE = 1.5
 # Fewer columns are not rehearsed, where there are more.
 FEWEST = 5
 
@@ -71,14 +73,12 @@ class Planner:
 
         Raises:
             OptionError: there are no rows, or the mechanism or the effort is unknown.
-            DataError: the public table does not fit the schema or has a single row.
+            DataError: the public table does not fit the schema, or has no rows.
         """
         if rows < 1:
             raise OptionError("rows", "at least one is needed")
         entry = chosen(mechanism, has_public=public is not None)
         known = None if public is None else np.asarray(public_codes(schema, public), dtype=np.int64)
-        if known is not None and len(known) < 2:
-            raise DataError("the public table needs at least two rows, one to play the private table")
         columns = len(schema.domain)
         # A recipe with settings of its own may be about all columns.
         is_whole = mechanism is not None and not isinstance(mechanism, str)
@@ -163,8 +163,11 @@ class Planner:
             return True
         if reckoning.runs(size) > number or share <= 0:
             return False
-        # Of a fit of all columns even a part says how long all of it takes.
-        return reckoning.seconds(size) <= share or (size == self.sizes[-1] and number == 0)
+        # Of a fit of all columns even a part says how long all of it takes, if it can be stopped.
+        can_stop = all(trial.rounds >= FEWEST_ROUNDS for trial in reckoning.trials)
+        if can_stop and size == self.sizes[-1] and number == 0:
+            return True
+        return (1 if can_stop else UNSTOPPABLE) * reckoning.seconds(size) <= share
 
     def _check(self, clock: Clock, share: float) -> Callable[[], None]:
         """What reports progress and stops a trial after so many seconds; the first one of a budget is not."""

@@ -86,10 +86,10 @@ def forecast(
 ) -> Forecast:
     """Rehearse a fit on made-up tables: what it takes, and the error to expect of each column and pair.
 
-    The private table is not an argument. With public data one half of their rows, drawn anew, plays the private table
-    and the other half is the public one: errors are those of a table that differs from the public one by chance alone.
-    Without, tables are drawn from random networks whose columns are as uneven and as dependent as is typical: a table
-    that is not typical has other errors. `Planner` gives the same results as they come.
+    The private table is not an argument. With public data rows drawn anew from theirs play the private table: errors
+    are those of a table that differs from the public one by chance alone. Without, tables are drawn from random
+    networks whose columns are as uneven and as dependent as is typical: a table that is not typical has other errors.
+    `Planner` gives the same results as they come.
 
     Args:
         schema: what the columns are.
@@ -105,7 +105,7 @@ def forecast(
 
     Raises:
         OptionError: there are no rows, runs or budgets, or the mechanism has no use for public data.
-        DataError: the public table does not fit the schema or has a single row.
+        DataError: the public table does not fit the schema, or has no rows.
     """
     check_budgets(budgets)
     planner = Planner.of(schema, rows, mechanism=mechanism, public=public, effort=effort, seed=seed)

@@ -11,9 +11,7 @@ from priory.data.codec import code_type
 from priory.data.schema import Schema
 from priory.data.sources.memory import MemorySource
 from priory.errors import DataError
-from priory.model.bases import PublicRows
 from priory.model.model import Model
-from priory.model.structural_zeros import without_zeros
 from priory.queries.domain import Clique, Domain
 from priory.queries.factor import Factor
 from priory.release.estimated import uniform
@@ -41,14 +39,18 @@ class Played:
 
     @classmethod
     def of(cls, schema: Schema, rows: int, known: Codes | None, rng: np.random.Generator) -> "Played":
-        """About as many rows as are asked for: drawn from one half of the public rows, or made up."""
+        """About as many rows as are asked for: made up, or drawn from a population that is drawn from the public rows.
+
+        Drawing twice makes the private table differ from the m public rows as one of n rows from the same population
+        does: the variance of a share is in proportion to 1/m + 1/n.
+        """
         times = -(-rows // MOST_ROWS)
         n = max(1, rows // times)
         if known is None:
             return cls(schema, _made_up(schema, n, rng), times, None)
-        known = known[rng.permutation(len(known))]
-        half = len(known) // 2
-        return cls(schema, _allowed(schema, known[:half], n, rng), times, known[half:])
+        population = _allowed(schema, known)
+        population = population[rng.integers(0, len(population), len(population))]
+        return cls(schema, population[rng.integers(0, len(population), n)], times, known)
 
     def some(self, columns: int) -> "Played":
         """The same with so many of the columns, evenly: neighbouring columns are often alike."""
@@ -88,19 +90,21 @@ class Repeated:
 
 def _made_up(schema: Schema, rows: int, rng: np.random.Generator) -> Codes:
     """A stand-in without the rows that cannot be; rows of independent columns where none of them can."""
-    drawn = stand_in(schema.domain, rows, rng)
-    if not schema.constraints:
-        return drawn
     try:
-        return _allowed(schema, drawn, rows, rng)
+        drawn = _allowed(schema, stand_in(schema.domain, rows, rng))
+        return drawn if len(drawn) == rows else drawn[rng.integers(0, len(drawn), rows)]
     except DataError:
         return np.asarray(Model.of(uniform(schema.domain, schema), {}).sample(rows, seed=rng), dtype=np.int64)
 
 
-def _allowed(schema: Schema, codes: Codes, rows: int, rng: np.random.Generator) -> Codes:
-    """So many rows drawn from those that the schema's constraints allow."""
-    base = without_zeros(PublicRows(codes, schema.domain), schema.impossible())
-    return np.asarray(Model(base, {}).sample(rows, seed=rng), dtype=np.int64)
+def _allowed(schema: Schema, codes: Codes) -> Codes:
+    """The rows that the schema's constraints allow; a `DataError` where there are none."""
+    keep = np.ones(len(codes), dtype=bool)
+    for clique, mask in schema.impossible():
+        keep &= ~mask[tuple(codes[:, schema.domain.axis[name]] for name in clique)]
+    if not keep.any():
+        raise DataError("the schema's constraints allow none of the public rows; correct one of them")
+    return codes[keep]
 
 
 def _some(schema: Schema, places: Sequence[int]) -> Schema:

@@ -40,12 +40,14 @@ class Trial:
         seconds: its processor time; where it was stopped, what all of it would have taken.
         memory_in_bytes: what the model needs; 0 where it was stopped.
         errors: for columns and pairs, the total variation distance; none where it was stopped.
+        rounds: how many it reported; between them it cannot be stopped.
     """
 
     columns: int
     seconds: float
     memory_in_bytes: int
     errors: Mapping[Clique, float]
+    rounds: int = 0
 
     @property
     def mean(self) -> float:
@@ -88,9 +90,9 @@ class Trials:
             release = self._fitted(played, budget, size, report_progress)
         except OutOfTime:
             seconds = _whole(pace)
-            return None if seconds is None else Trial(size, seconds, 0, {})
+            return None if seconds is None else Trial(size, seconds, 0, {}, len(pace))
         seconds = self.now() - begun
-        return Trial(size, seconds, release.model.bytes_of(), _errors(release, played))
+        return Trial(size, seconds, release.model.bytes_of(), _errors(release, played), len(pace))
 
     def _fitted(self, played: Played, budget: Budget, size: int, progress: Callable[[Step], None]) -> Release:
         # What a fit would warn of is said once, before the rehearsals.
