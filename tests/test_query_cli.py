@@ -3,6 +3,7 @@ import csv
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -142,6 +143,22 @@ def test_a_plan_forecasts_without_a_table(tmp_path: Path, capsys: pytest.Capture
     assert sorted(pairs) == sorted(
         [("hours-per-week", "Größe, in cm"), ("hours-per-week", "sex"), ("Größe, in cm", "sex")]
     )
+
+
+def test_a_plan_says_what_is_known_at_once_and_each_forecast_as_it_comes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    SCHEMA.save(tmp_path / "s.yaml")
+    common = ("plan", "--schema", tmp_path / "s.yaml", "-n", 5_000, "--mechanism", "independent", "--runs", 1)
+    out, err = run(capsys, *common, "--rho", "1/2")
+    # One count of a table with all of ρ = 1/2 has a standard deviation of 1, three columns' counts of √3.
+    assert re.search(r"ρ = 0.5 +1.0 +1.7", out)
+    assert out.index("noise of a single count") < out.index("rehearsed on")
+    assert re.search(r"ρ = 0.5: .* CPU s, mean error 0\.", err)
+    lines = run(capsys, *common, "--rho", "1/2", "--rho", "2", "--json-lines")[0].splitlines()
+    found = [json.loads(line) for line in lines]
+    assert [each["is_final"] for each in found] == [False, False, True, True]
+    assert {each["budget"] for each in found} == {"ρ = 0.5", "ρ = 2"}
 
 
 def test_a_plan_can_be_rehearsed_on_public_rows(capsys: pytest.CaptureFixture[str]) -> None:

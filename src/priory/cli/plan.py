@@ -12,7 +12,7 @@ from priory.app.forecast import RUNS, SECONDS, Forecast, Planner, Rehearsal
 from priory.app.public_check import public_fitness
 from priory.app.registry import chosen
 from priory.cli.fit import complete_mechanism
-from priory.cli.output import AsJson, say, write, write_json
+from priory.cli.output import AsJson, say, write, write_json, write_json_line
 from priory.cli.privacy import Delta, Effort, RelationName
 from priory.cli.progress import working
 from priory.data.schema import Schema
@@ -44,6 +44,9 @@ def plan(
     check: Annotated[Path | None, typer.Option(help="A private table to check --public against; this is paid.")] = None,
     price: Annotated[str | None, typer.Option(help="With --check, what it may cost, in rho if --rho is given.")] = None,
     ledger: Annotated[Path | None, typer.Option(help="With --check, the book that pays.")] = None,
+    as_lines: Annotated[
+        bool, typer.Option("--json-lines", help="Print each forecast as a line of JSON, as it comes.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Forecast time, memory and errors of a fit. Without --check no private table is opened and nothing is spent.
@@ -51,25 +54,24 @@ def plan(
     The fit is rehearsed on a made-up table of that many rows: drawn from public data, or with typical dependences.
     """
     budgets = _budgets(epsilon, rho, delta, relation)
-    if check is not None and (public is None or price is None):
-        raise OptionError("--check", "it needs --public, and a --price that is paid for the look")
-    if check is None and (price is not None or ledger is not None):
-        raise OptionError(
-            "--check", "name the private table that --price and --ledger pay a look at, or leave them out"
-        )
+    _check_options(check, public, price, ledger, as_lines=as_lines)
     described = Schema.load(schema)
-    if not as_json:
-        name = chosen(mechanism, has_public=public is not None).name
-        write(_facts(described, rows, name, budgets))
+    is_for_people = not (as_json or as_lines)
+    if is_for_people:
+        write(_facts(described, rows, chosen(mechanism, has_public=public is not None).name, budgets))
         sys.stdout.flush()
-    with working("reading the public table" if public else "rehearsing", is_wanted=not as_json):
+    with working("reading the public table" if public else "rehearsing", is_wanted=is_for_people):
         planner = Planner.of(described, rows, mechanism=mechanism, public=public, effort=effort)
-        last = {}
+        rehearsals = []
         for found in planner.forecasts(budgets, seconds=seconds, runs=runs):
-            last[found.budget] = found
-            if not as_json and not found.is_final:
+            rehearsals += [found] if found.is_final else []
+            if as_lines:
+                write_json_line(found.to_dict())
+            elif is_for_people and not found.is_final:
                 say(_line(found))
-    forecast = Forecast.of(planner, [last[budget] for budget in budgets])
+    if as_lines:
+        return
+    forecast = Forecast.of(planner, rehearsals)
     fitness = None
     if check is not None:
         fitness = public_fitness(
@@ -93,6 +95,20 @@ def plan(
         say("A made-up table is a guess at how columns depend; give --public to rehearse on rows like yours.")
     else:
         say("Public rows, drawn anew, played the private table: one that differs by more than chance is farther off.")
+
+
+def _check_options(
+    check: Path | None, public: Path | None, price: str | None, ledger: Path | None, *, as_lines: bool
+) -> None:
+    """Refuse options about a paid look that do not go together."""
+    if check is not None and (public is None or price is None):
+        raise OptionError("--check", "it needs --public, and a --price that is paid for the look")
+    if check is not None and as_lines:
+        raise OptionError("--json-lines", "it has forecasts alone; take --json with --check")
+    if check is None and (price is not None or ledger is not None):
+        raise OptionError(
+            "--check", "name the private table that --price and --ledger pay a look at, or leave them out"
+        )
 
 
 def _facts(schema: Schema, rows: int, mechanism: str, budgets: list[Budget]) -> str:
