@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
@@ -15,21 +15,24 @@ from priory.mechanisms.prior import LEAST_STDDEV, reweighed
 from priory.mechanisms.steps.fitted import Fitted, refitted
 from priory.mechanisms.steps.resolution import LEAST_FOR_ONE_WAYS, Resolution, share_of_one_ways
 from priory.model.bases import PublicRows, Uniform
+from priory.model.diagnostics import Diagnostics
 from priory.model.model import Model
 from priory.privacy.budget import Budget, Number
 from priory.privacy.curator import Curator
 from priory.privacy.journal import Transcript
 from priory.privacy.measurement import Measurement
-from priory.queries.domain import Domain
+from priory.queries.domain import Clique, Domain
 from priory.queries.query import Query
 from priory.release import Release
 from priory.release.estimated import estimated, uniform
 from priory.select.candidates import structure
-from priory.select.noisy_pairs import fitting, strengths, strong_cliques
+from priory.select.noisy_pairs import fitting, joining_pairs, strengths, strong_cliques, surprises
 from priory.select.one_ways import OneWays
 
 # With more pairs of attributes than this all of them drown: marginals are chosen privately instead.
 MOST_PAIRS = 1_000
+# A pair's distance from what a noisy tree implies has about so many times the noise of its own answers.
+NOISE_OF_A_TREE = 1.8
 # Rows drawn for each record, while they are fewer than `Weighing.rows`: with half as many their sampling error shows.
 ROWS_A_RECORD = 8
 # Rows drawn for each record of a large table, and for a small one together.
@@ -105,7 +108,7 @@ class Weighing:
         counts = {name: one_ways.model.project((name,)).values for name in domain}
         coarse = ask("coarse pairs", _alike(resolution.coarse_pairs(domain, counts)), resolution.coarse)
         strength = strengths(coarse, one_ways.model)
-        cliques = strong_cliques(domain, strength, self.model_cells / 2) if resolution.chosen else []
+        cliques = self._chosen(one_ways, coarse, strength, resolution) if resolution.chosen else []
         resolution = resolution if cliques else resolution.without_choice()
         chosen: Sequence[Measurement] = ()
         if resolution.chosen:
@@ -115,27 +118,57 @@ class Weighing:
         everything = ask("everything once", _alike(every), resolution.everything)
         return _Answered(one_ways, tuple(coarse), tuple(chosen), tuple(everything))
 
+    def _chosen(
+        self, one_ways: Fitted, coarse: Sequence[Measurement], strength: Mapping[Clique, float], resolution: Resolution
+    ) -> list[Clique]:
+        """A tree of the strongest pairs, and cliques of what it does not imply, all by noisy answers: this is free."""
+        domain, most_cells = one_ways.base.domain, self.model_cells / 2
+        tree = joining_pairs(domain, strength, most_cells)
+        if resolution.last == "runs":
+            return tree
+        in_tree = set(tree)
+        implied = estimated([*one_ways.measurements, *(m for m in coarse if m.query.clique in in_tree)], one_ways.base)
+        others = [m for m in coarse if m.query.clique not in in_tree]
+        together = {pair: strength[pair] for pair in tree} | strengths(others, implied, noise=NOISE_OF_A_TREE)
+        ordered = {pair: together[pair] for pair in sorted(together, key=lambda pair: -together[pair])}
+        return strong_cliques(domain, tree, ordered, most_cells)
+
     def _model(self, answered: "_Answered") -> Model:
         """Rows of the first model, weighted by all that is not in it."""
         first, rest = self._first_model(answered)
-        evidence = noisy([*rest, *answered.everything], LEAST_STDDEV)
+        evidence = noisy(rest, LEAST_STDDEV)
         if not evidence:
             return first
         records = math.ceil(first.total)
         count = max(min(ROWS_A_RECORD * records, self.rows), LEAST_A_RECORD * records, FEWEST_ROWS)
         model = weighed(evidence, PublicRows(first.sample(count, seed=self.seed), first.domain), first.total)
-        return replace(Model.of(reweighed(model), {}, first.total), diagnostics=model.diagnostics)
+        return replace(Model.of(reweighed(model), {}, first.total), diagnostics=_both(first, model))
 
     def _first_model(self, answered: "_Answered") -> tuple[Model, list[Measurement]]:
-        """The model of one-way marginals, chosen cliques and what coarse pairs fit in, and the other coarse pairs."""
+        """The model of one-way marginals, chosen cliques and what else must be in it and fits, and the rest."""
         fitted = answered.one_ways.with_measured(answered.chosen) if answered.chosen else answered.one_ways
-        tree = structure(fitted.base.domain, [m.query.clique for m in fitted.measurements])
-        missed = strengths(answered.coarse, fitted.model)
-        added = set(fitting(tree, missed, most=len(missed), most_cells=self.model_cells))
-        inside = [m for m in answered.coarse if m.query.clique in added]
-        rest = [m for m in answered.coarse if m.query.clique not in added]
+        domain, missed = fitted.base.domain, strengths(answered.coarse, fitted.model)
+        inside, rest = self._parted(domain, fitted.measurements, answered.coarse, missed)
         # An estimate that continues an earlier one keeps some of its noise: this one starts from the base.
-        return estimated([*fitted.measurements, *inside], fitted.base), rest
+        first = estimated(inside, fitted.base)
+        triples = [m for m in answered.everything if len(m.query.clique) > 2]
+        # Rows have one weight for all triples: a triple that stands out would have the noise of all others fitted, too.
+        inside_again, others = self._parted(domain, inside, answered.everything, surprises(triples, first))
+        if len(inside_again) > len(inside):
+            first = estimated(inside_again, fitted.base)
+        return first, [*rest, *others]
+
+    def _parted(
+        self, domain: Domain, inside: Sequence[Measurement], more: Sequence[Measurement], wanted: Iterable[Clique]
+    ) -> tuple[list[Measurement], list[Measurement]]:
+        """What is in the model with those of `wanted` that fit in, and what is left of `more`."""
+        wanted = list(wanted)
+        tree = structure(domain, [m.query.clique for m in inside])
+        added = set(fitting(tree, wanted, most=len(wanted), most_cells=self.model_cells))
+        return (
+            [*inside, *(m for m in more if m.query.clique in added)],
+            [m for m in more if m.query.clique not in added],
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,6 +197,14 @@ def _one_ways(start: Fitted, budget: Budget, ask: Ask) -> tuple[Fitted, Fraction
         return fitted, first
     again = ask("one-way marginals again", asked, budget.part(share - first))
     return fitted.with_measured(again), share
+
+
+def _both(first: Model, last: Model) -> Diagnostics | None:
+    """The diagnostics of the last step, with the degrees of freedom that the first model has used beside its own."""
+    if first.diagnostics is None or last.diagnostics is None:
+        return last.diagnostics
+    degrees = first.diagnostics.degrees_of_freedom + last.diagnostics.degrees_of_freedom
+    return replace(last.diagnostics, degrees_of_freedom=degrees)
 
 
 def _alike(queries: Sequence[Query]) -> dict[Query, Number]:
