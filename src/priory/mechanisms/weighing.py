@@ -2,20 +2,16 @@
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
 
-from priory.estimate.measured import noisy
-from priory.estimate.prior_strength import weighed
 from priory.measure import measure
 from priory.mechanisms.aim import AIM
-from priory.mechanisms.prior import LEAST_STDDEV, reweighed
 from priory.mechanisms.steps.fitted import Fitted, refitted
 from priory.mechanisms.steps.resolution import LEAST_FOR_ONE_WAYS, Resolution, share_of_one_ways
-from priory.model.bases import PublicRows, Uniform
-from priory.model.diagnostics import Diagnostics
+from priory.model.bases import Uniform
 from priory.model.model import Model
 from priory.privacy.budget import Budget, Number
 from priory.privacy.curator import Curator
@@ -24,20 +20,15 @@ from priory.privacy.measurement import Measurement
 from priory.queries.domain import Clique, Domain
 from priory.queries.query import Query
 from priory.release import Release
+from priory.release.dense import Dense
 from priory.release.estimated import estimated, uniform
-from priory.select.candidates import structure
-from priory.select.noisy_pairs import fitting, joining_pairs, strengths, strong_cliques, surprises
+from priory.select.noisy_pairs import joining_pairs, strengths, strong_cliques
 from priory.select.one_ways import OneWays
 
 # With more pairs of attributes than this all of them drown: marginals are chosen privately instead.
 MOST_PAIRS = 1_000
 # A pair's distance from what a noisy tree implies has about so many times the noise of its own answers.
 NOISE_OF_A_TREE = 1.8
-# Rows drawn for each record, while they are fewer than `Weighing.rows`: with half as many their sampling error shows.
-ROWS_A_RECORD = 8
-# Rows drawn for each record of a large table, and for a small one together.
-LEAST_A_RECORD, FEWEST_ROWS = 2, 50_000
-
 
 # Has queries answered for a share of the budget, in proportion to their weights, by a curator or from what one answered
 # before; nothing where nothing was answered. The note is for people.
@@ -55,10 +46,10 @@ class Weighing:
     A pure budget, with which so many marginals are too noisy, and a table of very many attributes are left to `AIM`.
 
     Attributes:
-        rows: about how many are drawn from the first model; more for a large table, fewer for a small one.
-        model_cells: how many cells all tables of the first model may have together.
+        rows: see `Dense`.
+        model_cells: see `Dense`.
         fewest_runs: into how many runs of values pairs must at least be cut, above the noise, for cliques to be chosen.
-        seed: of the rows, which are drawn from what was answered with noise.
+        seed: see `Dense`.
     """
 
     rows: int = 200_000
@@ -134,41 +125,9 @@ class Weighing:
         return strong_cliques(domain, tree, ordered, most_cells)
 
     def _model(self, answered: "_Answered") -> Model:
-        """Rows of the first model, weighted by all that is not in it."""
-        first, rest = self._first_model(answered)
-        evidence = noisy(rest, LEAST_STDDEV)
-        if not evidence:
-            return first
-        records = math.ceil(first.total)
-        count = max(min(ROWS_A_RECORD * records, self.rows), LEAST_A_RECORD * records, FEWEST_ROWS)
-        model = weighed(evidence, PublicRows(first.sample(count, seed=self.seed), first.domain), first.total)
-        return replace(Model.of(reweighed(model), {}, first.total), diagnostics=_both(first, model))
-
-    def _first_model(self, answered: "_Answered") -> tuple[Model, list[Measurement]]:
-        """The model of one-way marginals, chosen cliques and what else must be in it and fits, and the rest."""
-        fitted = answered.one_ways.with_measured(answered.chosen) if answered.chosen else answered.one_ways
-        domain, missed = fitted.base.domain, strengths(answered.coarse, fitted.model)
-        inside, rest = self._parted(domain, fitted.measurements, answered.coarse, missed)
-        # An estimate that continues an earlier one keeps some of its noise: this one starts from the base.
-        first = estimated(inside, fitted.base)
-        triples = [m for m in answered.everything if len(m.query.clique) > 2]
-        # Rows have one weight for all triples: a triple that stands out would have the noise of all others fitted, too.
-        inside_again, others = self._parted(domain, inside, answered.everything, surprises(triples, first))
-        if len(inside_again) > len(inside):
-            first = estimated(inside_again, fitted.base)
-        return first, [*rest, *others]
-
-    def _parted(
-        self, domain: Domain, inside: Sequence[Measurement], more: Sequence[Measurement], wanted: Iterable[Clique]
-    ) -> tuple[list[Measurement], list[Measurement]]:
-        """What is in the model with those of `wanted` that fit in, and what is left of `more`."""
-        wanted = list(wanted)
-        tree = structure(domain, [m.query.clique for m in inside])
-        added = set(fitting(tree, wanted, most=len(wanted), most_cells=self.model_cells))
-        return (
-            [*inside, *(m for m in more if m.query.clique in added)],
-            [m for m in more if m.query.clique not in added],
-        )
+        dense = Dense(rows=self.rows, model_cells=self.model_cells, seed=self.seed)
+        begin = (*answered.one_ways.measurements, *answered.chosen)
+        return dense.model(begin, answered.coarse, answered.everything, answered.one_ways.base)
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,14 +156,6 @@ def _one_ways(start: Fitted, budget: Budget, ask: Ask) -> tuple[Fitted, Fraction
         return fitted, first
     again = ask("one-way marginals again", asked, budget.part(share - first))
     return fitted.with_measured(again), share
-
-
-def _both(first: Model, last: Model) -> Diagnostics | None:
-    """The diagnostics of the last step, with the degrees of freedom that the first model has used beside its own."""
-    if first.diagnostics is None or last.diagnostics is None:
-        return last.diagnostics
-    degrees = first.diagnostics.degrees_of_freedom + last.diagnostics.degrees_of_freedom
-    return replace(last.diagnostics, degrees_of_freedom=degrees)
 
 
 def _alike(queries: Sequence[Query]) -> dict[Query, Number]:
