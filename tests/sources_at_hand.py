@@ -77,6 +77,13 @@ def open_relation(request: pytest.FixtureRequest, table: Any, schema: Schema, ru
     return opened(duckdb.connect().from_arrow(table), schema, rule)
 
 
+def open_stream(request: pytest.FixtureRequest, table: Any, schema: Schema, rule: PersonRule | None) -> Source:
+    import pyarrow
+
+    batches = [pyarrow.RecordBatch.from_struct_array(part.to_struct_array().combine_chunks()) for part in parts(table)]
+    return opened(pyarrow.RecordBatchReader.from_batches(table.schema, batches), schema, rule)
+
+
 # The name of each kind, and how it is opened.
 SOURCES: dict[str, Opener] = {
     "pyarrow": open_arrow,
@@ -85,4 +92,5 @@ SOURCES: dict[str, Opener] = {
     "a file": open_file,
     "a file that stays in DuckDB": open_duckdb,
     "a DuckDB relation": open_relation,
+    "an Arrow stream": open_stream,
 }
