@@ -1,7 +1,7 @@
 """What all tests share: where the real tables are, and how hard hypothesis tries."""
 
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -34,6 +34,15 @@ def data_dir(request: pytest.FixtureRequest) -> Path:
     if not folder or not Path(folder).is_dir():
         pytest.skip("the real tables are not here: set PRIORY_DATA or --data to their folder")
     return Path(folder)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """The address of a PostgreSQL server of the tests' own."""
+    from postgres_at_hand import postgres_server
+
+    with postgres_server() as address:
+        yield address
 
 
 def missing_library(error: BaseException) -> str | None:

@@ -5,6 +5,7 @@ tables live and opens it there, and add its line to SOURCES. What it needs (a se
 asks `request` for; where that cannot be had, it skips with the reason.
 """
 
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,12 @@ import pytest
 
 from priory.data.persons import PersonRule
 from priory.data.schema import Schema
+from priory.data.sources.adbc import Database
 from priory.data.sources.duckdb import open_in_duckdb
 from priory.data.sources.opening import open_source
 from priory.data.sources.source import Source
 
+NUMBERS = itertools.count()
 Opener = Callable[[pytest.FixtureRequest, Any, Schema, PersonRule | None], Source]
 
 
@@ -84,6 +87,35 @@ def open_stream(request: pytest.FixtureRequest, table: Any, schema: Schema, rule
     return opened(pyarrow.RecordBatchReader.from_batches(table.schema, batches), schema, rule)
 
 
+def stored(connection: Any, table: Any) -> str:
+    """The query of a new table in a database that has these rows, put there in several transactions."""
+    name = f"people_{next(NUMBERS)}"
+    with connection, connection.cursor() as cursor:
+        for i, part in enumerate(parts(table)):
+            cursor.adbc_ingest(name, part, mode="append" if i else "create")
+        connection.commit()
+    return f'SELECT * FROM "{name}";'
+
+
+def open_postgres(request: pytest.FixtureRequest, table: Any, schema: Schema, rule: PersonRule | None) -> Source:
+    address = request.getfixturevalue("postgres")
+    from adbc_driver_postgresql import dbapi
+
+    return opened(Database(address, stored(dbapi.connect(address), table)), schema, rule)
+
+
+def open_sqlite(request: pytest.FixtureRequest, table: Any, schema: Schema, rule: PersonRule | None) -> Source:
+    import pyarrow
+    from adbc_driver_sqlite import dbapi
+
+    path = folder_of(request) / "people.db"
+    # SQLite has neither moments nor truth values: people keep them as texts.
+    texts = [pyarrow.types.is_temporal(each.type) or each.type == pyarrow.bool_() for each in table.schema]
+    types = [pyarrow.string() if text else each.type for text, each in zip(texts, table.schema, strict=True)]
+    plain = table.cast(pyarrow.schema(zip(table.column_names, types, strict=True)))
+    return opened(Database(f"sqlite:{path}", stored(dbapi.connect(str(path)), plain)), schema, rule)
+
+
 # The name of each kind, and how it is opened.
 SOURCES: dict[str, Opener] = {
     "pyarrow": open_arrow,
@@ -93,4 +125,6 @@ SOURCES: dict[str, Opener] = {
     "a file that stays in DuckDB": open_duckdb,
     "a DuckDB relation": open_relation,
     "an Arrow stream": open_stream,
+    "PostgreSQL": open_postgres,
+    "SQLite": open_sqlite,
 }
