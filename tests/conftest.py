@@ -11,7 +11,20 @@ from hypothesis import HealthCheck, settings
 from priory.errors import MissingExtra
 
 # What `pip install .` does not bring: a test that needs one of these is skipped where it is not installed.
-OPTIONAL = {"altair", "dp_accounting", "numba", "opendp", "pandas", "polars", "pyarrow", "torch", "vl_convert"}
+OPTIONAL = {
+    "adbc_driver_manager",
+    "adbc_driver_postgresql",
+    "adbc_driver_sqlite",
+    "altair",
+    "dp_accounting",
+    "numba",
+    "opendp",
+    "pandas",
+    "polars",
+    "pyarrow",
+    "torch",
+    "vl_convert",
+}
 
 # Two cores shared by the workers make single examples slow at times: a deadline would fail for that alone.
 settings.register_profile("priory", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -33,7 +33,7 @@ def opened(data: object, schema: Schema, rule: PersonRule | None, **options: Any
 def parts(table: Any, count: int = 4) -> list[Any]:
     """The table in slices: as many with rows as there can be, of uneven lengths, and an empty one before each."""
     ends = [len(table) * i * i // (count * count) for i in range(count + 1)]
-    slices = [table.slice(start, end - start) for start, end in zip(ends, ends[1:], strict=False)]
+    slices = [table.slice(start, end - start) for start, end in itertools.pairwise(ends)]
     return [part for each in slices for part in (table.slice(0, 0), each)]
 
 
@@ -61,9 +61,9 @@ def open_pandas(request: pytest.FixtureRequest, table: Any, schema: Schema, rule
 
 
 def open_polars(request: pytest.FixtureRequest, table: Any, schema: Schema, rule: PersonRule | None) -> Source:
-    import polars
+    import polars as pl
 
-    return opened(polars.from_arrow(table), schema, rule)
+    return opened(pl.from_arrow(table), schema, rule)
 
 
 def open_file(request: pytest.FixtureRequest, table: Any, schema: Schema, rule: PersonRule | None) -> Source:
@@ -81,10 +81,10 @@ def open_relation(request: pytest.FixtureRequest, table: Any, schema: Schema, ru
 
 
 def open_stream(request: pytest.FixtureRequest, table: Any, schema: Schema, rule: PersonRule | None) -> Source:
-    import pyarrow
+    import pyarrow as pa
 
-    batches = [pyarrow.RecordBatch.from_struct_array(part.to_struct_array().combine_chunks()) for part in parts(table)]
-    return opened(pyarrow.RecordBatchReader.from_batches(table.schema, batches), schema, rule)
+    batches = [pa.RecordBatch.from_struct_array(part.to_struct_array().combine_chunks()) for part in parts(table)]
+    return opened(pa.RecordBatchReader.from_batches(table.schema, batches), schema, rule)
 
 
 def stored(connection: Any, table: Any) -> str:
@@ -105,14 +105,14 @@ def open_postgres(request: pytest.FixtureRequest, table: Any, schema: Schema, ru
 
 
 def open_sqlite(request: pytest.FixtureRequest, table: Any, schema: Schema, rule: PersonRule | None) -> Source:
-    import pyarrow
+    import pyarrow as pa
     from adbc_driver_sqlite import dbapi
 
     path = folder_of(request) / "people.db"
     # SQLite has neither moments nor truth values: people keep them as texts.
-    texts = [pyarrow.types.is_temporal(each.type) or each.type == pyarrow.bool_() for each in table.schema]
-    types = [pyarrow.string() if text else each.type for text, each in zip(texts, table.schema, strict=True)]
-    plain = table.cast(pyarrow.schema(zip(table.column_names, types, strict=True)))
+    texts = [pa.types.is_temporal(each.type) or each.type == pa.bool_() for each in table.schema]
+    types = [pa.string() if text else each.type for text, each in zip(texts, table.schema, strict=True)]
+    plain = table.cast(pa.schema(zip(table.column_names, types, strict=True)))
     return opened(Database(f"sqlite:{path}", stored(dbapi.connect(str(path)), plain)), schema, rule)
 
 
