@@ -53,11 +53,11 @@ def dataset_of(path: str | Path) -> Dataset | None:
 
 def _remote(scheme: str, rest: str, shown: str) -> Dataset:
     scheme = scheme.lower()
-    name = rest.partition("?")[0] if scheme.startswith("http") else rest
-    if name.endswith("/"):
-        rest = f"{rest}**/*.parquet"
-    elif not name.lower().endswith((*PARQUET, "*")):
-        raise DataError(f"{shown}: only Parquet is read from there: a file, a pattern, or a folder that ends with /")
+    name = (rest.partition("?")[0] if scheme.startswith("http") else rest).rpartition("/")[2].lower()
+    if "." not in name and "*" not in name:
+        rest = f"{rest.rstrip('/')}/**/*.parquet"
+    elif not name.endswith((*PARQUET, "*")):
+        raise DataError(f"{shown}: only Parquet is read from there: a file, a pattern, or a folder")
     return Dataset((f"{scheme}://{rest}",), shown, EXTENSIONS.get(scheme, "httpfs"))
 
 
