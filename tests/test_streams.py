@@ -4,6 +4,7 @@ import pytest
 
 pa = pytest.importorskip("pyarrow")
 
+import itertools
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -46,22 +47,22 @@ TABLE = pa.table(
 class Exporter:
     """A table of a library that nobody has heard of."""
 
-    def __init__(self, table: Any, secret: str | None = None) -> None:
-        self.table, self.secret, self.begun = table, secret, 0
+    def __init__(self, table: Any, ends_with: str | None = None) -> None:
+        self.table, self.ends_with, self.begun = table, ends_with, 0
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         def batches() -> Iterator[Any]:
             for batch in self.table.to_batches(max_chunksize=13):
                 self.begun += 1
                 yield batch
-            if self.secret:
-                raise ValueError(self.secret)
+            if self.ends_with:
+                raise ValueError(self.ends_with)
 
         return pa.RecordBatchReader.from_batches(self.table.schema, batches()).__arrow_c_stream__(requested_schema)
 
 
 def counts(data: object, **options: Any) -> list[int]:
-    return open_source(data, SCHEMA, **options).count([("x", "n")])[0].values.ravel().tolist()  # type: ignore[no-any-return]
+    return open_source(data, SCHEMA, **options).count([("x", "n")])[0].values.ravel().tolist()
 
 
 def streams(folder: Path) -> dict[str, object]:
@@ -96,7 +97,7 @@ def test_a_table_that_is_in_memory_is_no_stream() -> None:
 @given(st.lists(st.integers(0, 20), max_size=12), st.integers(1, 12))
 def test_blocks_are_bounded_and_hold_every_row_in_order(sizes: list[int], block: int) -> None:
     ends = np.cumsum([0, *sizes])
-    batches = [pa.record_batch({"x": np.arange(a, b)}) for a, b in zip(ends, ends[1:], strict=False)]
+    batches = [pa.record_batch({"x": np.arange(a, b)}) for a, b in itertools.pairwise(ends)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(arrow, "BLOCK", block)
         blocks = list(Stream(pa.schema([("x", pa.int64())]), iter(batches)).blocks())
@@ -152,7 +153,7 @@ def test_a_stream_that_fails_midway_costs_nothing_and_quotes_nothing(
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     book = Ledger.in_memory(Budget.zcdp(1), dataset=SCHEMA.name, schema=SCHEMA.dump())
-    stream = Exporter(TABLE, secret="s3cret")
+    stream = Exporter(TABLE, ends_with="s3cret")
     with pytest.raises(DataError, match="failed before its end") as caught:
         fit(stream, SCHEMA, rho=1, ledger=book, mechanism="independent")
     assert stream.begun == 5  # of batches
@@ -173,7 +174,7 @@ def test_a_reader_that_was_read_is_refused_and_not_taken_for_an_empty_table() ->
 
 def test_a_missing_column_is_noticed_before_a_row_is_read() -> None:
     stream = Exporter(TABLE.rename_columns(["n", "who", "X"]))
-    with pytest.raises(DataError, match="'x'.*did you mean 'X'"):
+    with pytest.raises(DataError, match=r"'x'.*did you mean 'X'"):
         open_source(stream, SCHEMA)
     assert stream.begun <= 1  # pyarrow looks at the first by itself
 
