@@ -65,7 +65,7 @@ def test_each_cell_of_sqlite_keeps_its_own_type(sqlite: Path) -> None:
     rules: list[dict[str, Any]] = [{}, {"unit": "who", "max_rows": 2, "key": KEY}]
     for rule in rules:
         for address in (f"sqlite:{sqlite}", f"sqlite:///{sqlite}", f"file:{sqlite}", str(sqlite)):
-            database = Database(address, "SELECT * FROM people;")
+            database = Database(address, "SELECT * FROM people -- all;")
             assert counts(database, **rule) == counts(in_memory(sqlite), **rule)
 
 
@@ -133,7 +133,9 @@ def test_types_of_postgresql_are_read_as_what_they_are(postgres: str) -> None:
     expected = {name: [row.get(name) for row in ROWS] for name in ("who", *TYPES.domain)}
     rules: list[dict[str, Any]] = [{}, {"unit": "who", "max_rows": 1, "key": KEY}]
     for rule in rules:
-        assert counts(Database(postgres, "SELECT * FROM types"), TYPES, **rule) == counts(expected, TYPES, **rule)
+        assert counts(Database(postgres, "SELECT * FROM types -- all"), TYPES, **rule) == counts(
+            expected, TYPES, **rule
+        )
 
 
 WRONG = {
@@ -141,7 +143,7 @@ WRONG = {
     "SELECT * FROM s3cret": "no such table",
     "SELEC 's3cret'": "not one that the database understands",
     "SELECT 's3cret'::int AS job": "did not run the query",
-    "SELECT 1 AS who, 's3cret' AS job, 1 / (i - 90000) AS code, 1 AS paid FROM generate_series(1, 100000) i": "failed",
+    "SELECT 1 AS who, 's3cret' AS job, 1 / (i - 90000) AS code, 1 AS paid FROM generate_series(1, 100000) i": "the end",
     "SELECT 1 AS job, 2 AS job, 3 AS code, 4 AS paid, 5 AS who": "2 times",
     "DROP TABLE IF EXISTS s3cret": "no such column",
     "SELECT 1; SELECT 's3cret'": "not one that the database understands",

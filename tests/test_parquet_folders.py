@@ -1,4 +1,4 @@
-"""Data sets: many Parquet files as one table, and places that only DuckDB reaches."""
+"""Parquet folders: many files as one table, and places that only DuckDB reaches."""
 
 from pathlib import Path
 
@@ -8,8 +8,8 @@ import pytest
 from priory.data.public import public_codes
 from priory.data.schema import Schema
 from priory.data.schema.open import read_names
-from priory.data.sources.datasets import dataset_of
 from priory.data.sources.opening import open_source
+from priory.data.sources.parquet_files import parquet_files
 from priory.errors import DataError
 
 SCHEMA = Schema.parse(
@@ -78,7 +78,7 @@ def test_the_same_table_in_one_file_and_in_a_folder_counts_alike(folder: Path, t
     assert counts(whole, "age", "job", "year", "land") == counts(folder, "age", "job", "year", "land")
 
 
-def test_folders_that_are_no_data_set_are_refused(tmp_path: Path) -> None:
+def test_folders_that_are_no_table_are_refused(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(DataError, match="is a folder without Parquet files"):
         open_source(tmp_path / "empty", SCHEMA)
@@ -113,7 +113,7 @@ PLACES = {
 def test_a_remote_place_is_given_to_duckdb_as_it_is_and_shown_without_secrets(place: str) -> None:
     file, extension = PLACES[place]
     for given in (place, Path(place)):
-        found = dataset_of(given)
+        found = parquet_files(given)
         assert found is not None
         assert (found.files, found.extension) == ((file,), extension)
         assert "s3cret" not in found.shown
