@@ -8,6 +8,7 @@ from priory.data.persons import PersonRule, kept_records
 from priory.data.schema import Schema
 from priory.data.sources.frame_files import is_frame_file, read_frame_file
 from priory.data.sources.source import Source, checked_row_limit
+from priory.data.sources.spark import is_spark_frame, open_spark
 from priory.errors import OptionError
 from priory.queries.domain import Domain
 
@@ -46,6 +47,8 @@ def open_source(
         return cast(Source, data)
     row_limit = checked_row_limit(row_limit)
     rule = _person_rule(schema, unit, max_rows, key)
+    if is_spark_frame(data):
+        return open_spark(data, schema, rule, row_limit)
     if isinstance(data, str | Path) and is_frame_file(data):
         data = read_frame_file(data, schema.reading, [column.name for column in schema.columns])
     if isinstance(data, str | Path) or type(data).__name__ == "DuckDBPyRelation":
