@@ -13,7 +13,7 @@ from priory.data.sources.frames import position
 from priory.data.sources.source import ROW_LIMIT
 from priory.data.sources.spark.blocks import BLOCKS, PERSONS
 from priory.data.sources.spark.sessions import spark_errors
-from priory.data.sources.spark.tallies import CHUNK, FAN_IN, PARTS, Line, Sum, Tally
+from priory.data.sources.spark.tallies import CHUNK, FAN_IN, HELD_CELLS, PARTS, Line, Sum, Tally
 from priory.data.sources.spark.workers import Encoder, FirstInLine
 from priory.queries.domain import checked_cliques
 
@@ -63,13 +63,13 @@ class SparkSource:
         """Partial sums, few enough for the driver: from each partition, or from levels of tasks that add them up."""
         from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
-        sums = self.blocks.mapInArrow(Tally(self.domain, line), PARTS)
+        sums = self.blocks.mapInArrow(Tally(self.domain, line, HELD_CELLS), PARTS)
         parts = self.partitions
         while parts > FAN_IN or (parts > 1 and 4 * parts * line.size > DRIVER_BYTES):
             parts = -(-parts // FAN_IN)
             tasks = min(parts * line.chunks, _shuffle_partitions(sums))
             together = sums.repartition(tasks, F.col("chunk"), F.expr(f"part div {FAN_IN}"))
-            sums = together.sortWithinPartitions("chunk", "part").mapInArrow(Sum(line), PARTS)
+            sums = together.sortWithinPartitions("chunk", "part").mapInArrow(Sum(line, FAN_IN), PARTS)
         return sums
 
 
@@ -103,7 +103,7 @@ def encoded(frame: Any, schema: Schema, rule: PersonRule | None) -> DataFrame:  
 
 def selected(frame: Any, wanted: Sequence[str]) -> DataFrame:  # noqa: ANN401 - pyspark is optional
     """The columns wanted, under names that need no quotes; a `DataError` where one is missing or there twice."""
-    frame = frame.to_spark() if hasattr(frame, "to_spark") else frame
+    frame = frame.to_spark() if hasattr(type(frame), "to_spark") else frame
     places = [position(frame.columns, name) for name in wanted]
     names = [f"c{i}" for i in range(len(frame.columns))]
     plain: DataFrame = frame.toDF(*names).select(*(names[place] for place in places))

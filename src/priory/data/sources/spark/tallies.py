@@ -109,6 +109,7 @@ class Tally:
 
     domain: Domain
     line: Line
+    held_cells: int = HELD_CELLS
     version: str = __version__
 
     @mute
@@ -118,7 +119,7 @@ class Tally:
 
         context = TaskContext.get()
         part = context.partitionId() if context else 0
-        held = np.zeros(self.held_cells, dtype=np.int64)
+        held = np.zeros(max(end for end in self.line.offsets if end <= self.held_cells), dtype=np.int64)
         is_any = False
         for columns, records in Layout(self.domain.shape).unpacked(batches):
             is_any = True
@@ -133,17 +134,13 @@ class Tally:
             cells = np.flatnonzero(held)
             yield self.line.parts(cells, held[cells], part)
 
-    @property
-    def held_cells(self) -> int:
-        """The cells of the first cliques, as many as a task holds counts of."""
-        return max(end for end in self.line.offsets if end <= HELD_CELLS)
-
 
 @dataclass(frozen=True)
 class Sum:
-    """Adds up partial sums of the same chunk that come one after the other, up to FAN_IN of them into one."""
+    """Adds up partial sums of the same chunk that come one after the other, those of `fan_in` parts into one."""
 
     line: Line
+    fan_in: int = FAN_IN
     version: str = __version__
 
     @mute
@@ -153,9 +150,9 @@ class Sum:
         total = np.zeros(0, dtype=np.int64)
         for batch in batches:
             for chunk, part, cells, counts in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-                if (chunk, part // FAN_IN) != last:
+                if (chunk, part // self.fan_in) != last:
                     yield from self._part(last, total)
-                    last, total = (chunk, part // FAN_IN), np.zeros(self.line.chunk_size(chunk), dtype=np.int64)
+                    last, total = (chunk, part // self.fan_in), np.zeros(self.line.chunk_size(chunk), dtype=np.int64)
                 self.line.add(total, chunk, cells, counts)
         yield from self._part(last, total)
 
