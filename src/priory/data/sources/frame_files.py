@@ -15,7 +15,7 @@ from priory.data.sources.containers import (
     plain_file,
     suffix_of,
 )
-from priory.data.sources.frames import arrow_cells
+from priory.data.sources.arrow_cells import arrow_cells
 from priory.errors import DataError, MissingExtra
 
 

@@ -49,15 +49,19 @@ class SparkSource:
 
     def count(self, cliques: Sequence[Clique]) -> list[Factor]:
         """All cliques in one pass over the codes; what several tasks counted of a cell is summed up a tree."""
-        line = Line(tuple(checked_cliques(self.domain, cliques)))
-        if not line.cliques:
+        asked = checked_cliques(self.domain, cliques)
+        if not asked:
             return []
+        # Tasks hold the counts of the first cliques: so many are held as can be.
+        order = sorted(range(len(asked)), key=lambda i: asked[i].size)
+        line = Line(tuple(asked[i] for i in order))
         total = np.zeros(line.size, dtype=np.int64)
         with spark_errors():
             for row in _rows(self._summed(line), line):
                 start = row["chunk"] * CHUNK
                 line.add(total[start : start + CHUNK], row["chunk"], row["cells"], row["counts"])
-        return line.factors(total)
+        factors = dict(zip(order, line.factors(total), strict=True))
+        return [factors[i] for i in range(len(asked))]
 
     def _summed(self, line: Line) -> DataFrame:
         """Partial sums, few enough for the driver: from each partition, or from levels of tasks that add them up."""

@@ -1,0 +1,96 @@
+"""Sources at hand: every kind of source that the contract of sources runs on, one small function each.
+
+To put another under the contract, write `open_x(request, table, schema, rule)`, which stores the Arrow table where such
+tables live and opens it there, and add its line to SOURCES. What it needs (a server, a session) is a fixture that it
+asks `request` for; where that cannot be had, it skips with the reason.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from priory.data.persons import PersonRule
+from priory.data.schema import Schema
+from priory.data.sources.duckdb import open_in_duckdb
+from priory.data.sources.opening import open_source
+from priory.data.sources.source import Source
+
+Opener = Callable[[pytest.FixtureRequest, Any, Schema, PersonRule | None], Source]
+
+
+def opened(data: object, schema: Schema, rule: PersonRule | None, **options: Any) -> Source:
+    """Open anything that `open_source` takes, with the rule as its arguments."""
+    if rule is not None:
+        options |= {"unit": rule.column, "max_rows": rule.max_rows, "key": rule.key}
+    return open_source(data, schema, **options)
+
+
+def parts(table: Any, count: int = 4) -> list[Any]:
+    """The table in slices: as many with rows as there can be, of uneven lengths, and an empty one before each."""
+    ends = [len(table) * i * i // (count * count) for i in range(count + 1)]
+    slices = [table.slice(start, end - start) for start, end in zip(ends, ends[1:], strict=False)]
+    return [part for each in slices for part in (table.slice(0, 0), each)]
+
+
+def folder_of(request: pytest.FixtureRequest) -> Path:
+    """A new folder."""
+    factory: pytest.TempPathFactory = request.getfixturevalue("tmp_path_factory")
+    return factory.mktemp("table")
+
+
+def parquet(request: pytest.FixtureRequest, table: Any) -> Path:
+    """The table as a Parquet file."""
+    from pyarrow import parquet as files
+
+    path = folder_of(request) / "table.parquet"
+    files.write_table(table, path)
+    return path
+
+
+def open_arrow(request: pytest.FixtureRequest, table: Any, schema: Schema, rule: PersonRule | None) -> Source:
+    return opened(table, schema, rule)
+
+
+def open_pandas(request: pytest.FixtureRequest, table: Any, schema: Schema, rule: PersonRule | None) -> Source:
+    return opened(table.to_pandas(), schema, rule)
+
+
+def open_polars(request: pytest.FixtureRequest, table: Any, schema: Schema, rule: PersonRule | None) -> Source:
+    import polars
+
+    return opened(polars.from_arrow(table), schema, rule)
+
+
+def open_file(request: pytest.FixtureRequest, table: Any, schema: Schema, rule: PersonRule | None) -> Source:
+    return opened(parquet(request, table), schema, rule)
+
+
+def open_duckdb(request: pytest.FixtureRequest, table: Any, schema: Schema, rule: PersonRule | None) -> Source:
+    return open_in_duckdb(parquet(request, table), schema, rule)
+
+
+def open_relation(request: pytest.FixtureRequest, table: Any, schema: Schema, rule: PersonRule | None) -> Source:
+    import duckdb
+
+    return opened(duckdb.connect().from_arrow(table), schema, rule)
+
+
+def open_stream(request: pytest.FixtureRequest, table: Any, schema: Schema, rule: PersonRule | None) -> Source:
+    import pyarrow
+
+    batches = [pyarrow.RecordBatch.from_struct_array(part.to_struct_array().combine_chunks()) for part in parts(table)]
+    return opened(pyarrow.RecordBatchReader.from_batches(table.schema, batches), schema, rule)
+
+
+# The name of each kind, and how it is opened.
+SOURCES: dict[str, Opener] = {
+    "pyarrow": open_arrow,
+    "pandas": open_pandas,
+    "polars": open_polars,
+    "a file": open_file,
+    "a file that stays in DuckDB": open_duckdb,
+    "a DuckDB relation": open_relation,
+    "an Arrow stream": open_stream,
+}
