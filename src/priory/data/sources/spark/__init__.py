@@ -13,10 +13,9 @@ if TYPE_CHECKING:
 
 
 def is_spark_frame(data: object) -> bool:
-    """Whether this is a data frame of Spark, classic or Connect, or one of pandas on Spark."""
-    kind = type(data)
-    # Asked of the type: of a frame, any word may be a column.
-    return kind.__module__.startswith("pyspark.") and (hasattr(kind, "mapInArrow") or hasattr(kind, "to_spark"))
+    """Whether this is a data frame of Spark, classic or Connect."""
+    # Asked of its type: of the frame, any word may be a column.
+    return type(data).__module__.startswith("pyspark.sql") and hasattr(type(data), "mapInArrow")
 
 
 def read_spark(path_or_table: str) -> DataFrame:

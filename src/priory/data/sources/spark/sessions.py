@@ -6,6 +6,7 @@ import importlib.util
 import os
 import shutil
 import sys
+import warnings
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -56,14 +57,20 @@ def read(path_or_table: str) -> DataFrame:
 
 @contextmanager
 def spark_errors(what: str = "Spark") -> Iterator[None]:
-    """Turn errors about `what` into ours: Spark's quote rows, and with ANSI casts their cells."""
+    """Turn errors about `what` into ours: Spark's quote rows, and with ANSI casts their cells.
+
+    What it warns of are versions of libraries that are not used here.
+    """
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
     except (PrioryError, MemoryError):
         raise
     except Exception as error:  # noqa: BLE001 - classic and Connect raise many kinds, and any may quote a cell
         text = str(error)
-        reason = next((why for sign, why in REASONS.items() if sign in text), "a task of Spark failed")
+        unknown = f"it failed ({type(error).__name__}); its own logs may say why"
+        reason = next((why for sign, why in REASONS.items() if sign in text), unknown)
         raise DataError(f"{what}: {reason}") from None
 
 

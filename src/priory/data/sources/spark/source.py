@@ -107,7 +107,6 @@ def encoded(frame: Any, schema: Schema, rule: PersonRule | None) -> DataFrame:  
 
 def selected(frame: Any, wanted: Sequence[str]) -> DataFrame:  # noqa: ANN401 - pyspark is optional
     """The columns wanted, under names that need no quotes; a `DataError` where one is missing or there twice."""
-    frame = frame.to_spark() if hasattr(type(frame), "to_spark") else frame
     places = [position(frame.columns, name) for name in wanted]
     names = [f"c{i}" for i in range(len(frame.columns))]
     plain: DataFrame = frame.toDF(*names).select(*(names[place] for place in places))
