@@ -5,6 +5,7 @@ tables live and opens it there, and add its line to SOURCES. What it needs (a se
 asks `request` for; where that cannot be had, it skips with the reason.
 """
 
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,12 @@ import sparks
 
 from priory.data.persons import PersonRule
 from priory.data.schema import Schema
+from priory.data.sources.adbc import Database
 from priory.data.sources.duckdb import open_in_duckdb
 from priory.data.sources.opening import open_source
 from priory.data.sources.source import Source
 
+NUMBERS = itertools.count()
 Opener = Callable[[pytest.FixtureRequest, Any, Schema, PersonRule | None], Source]
 
 
@@ -31,7 +34,7 @@ def opened(data: object, schema: Schema, rule: PersonRule | None, **options: Any
 def parts(table: Any, count: int = 4) -> list[Any]:
     """The table in slices: as many with rows as there can be, of uneven lengths, and an empty one before each."""
     ends = [len(table) * i * i // (count * count) for i in range(count + 1)]
-    slices = [table.slice(start, end - start) for start, end in zip(ends, ends[1:], strict=False)]
+    slices = [table.slice(start, end - start) for start, end in itertools.pairwise(ends)]
     return [part for each in slices for part in (table.slice(0, 0), each)]
 
 
@@ -59,9 +62,9 @@ def open_pandas(request: pytest.FixtureRequest, table: Any, schema: Schema, rule
 
 
 def open_polars(request: pytest.FixtureRequest, table: Any, schema: Schema, rule: PersonRule | None) -> Source:
-    import polars
+    import polars as pl
 
-    return opened(polars.from_arrow(table), schema, rule)
+    return opened(pl.from_arrow(table), schema, rule)
 
 
 def open_file(request: pytest.FixtureRequest, table: Any, schema: Schema, rule: PersonRule | None) -> Source:
@@ -79,10 +82,39 @@ def open_relation(request: pytest.FixtureRequest, table: Any, schema: Schema, ru
 
 
 def open_stream(request: pytest.FixtureRequest, table: Any, schema: Schema, rule: PersonRule | None) -> Source:
-    import pyarrow
+    import pyarrow as pa
 
-    batches = [pyarrow.RecordBatch.from_struct_array(part.to_struct_array().combine_chunks()) for part in parts(table)]
-    return opened(pyarrow.RecordBatchReader.from_batches(table.schema, batches), schema, rule)
+    batches = [pa.RecordBatch.from_struct_array(part.to_struct_array().combine_chunks()) for part in parts(table)]
+    return opened(pa.RecordBatchReader.from_batches(table.schema, batches), schema, rule)
+
+
+def stored(connection: Any, table: Any) -> str:
+    """The query of a new table in a database that has these rows, put there in several transactions."""
+    name = f"people_{next(NUMBERS)}"
+    with connection, connection.cursor() as cursor:
+        for i, part in enumerate(parts(table)):
+            cursor.adbc_ingest(name, part, mode="append" if i else "create")
+        connection.commit()
+    return f'SELECT * FROM "{name}";'
+
+
+def open_postgres(request: pytest.FixtureRequest, table: Any, schema: Schema, rule: PersonRule | None) -> Source:
+    address = request.getfixturevalue("postgres")
+    from adbc_driver_postgresql import dbapi
+
+    return opened(Database(address, stored(dbapi.connect(address), table)), schema, rule)
+
+
+def open_sqlite(request: pytest.FixtureRequest, table: Any, schema: Schema, rule: PersonRule | None) -> Source:
+    import pyarrow as pa
+    from adbc_driver_sqlite import dbapi
+
+    path = folder_of(request) / "people.db"
+    # SQLite has neither moments nor truth values: people keep them as texts.
+    texts = [pa.types.is_temporal(each.type) or each.type == pa.bool_() for each in table.schema]
+    types = [pa.string() if text else each.type for text, each in zip(texts, table.schema, strict=True)]
+    plain = table.cast(pa.schema(zip(table.column_names, types, strict=True)))
+    return opened(Database(f"sqlite:{path}", stored(dbapi.connect(str(path)), plain)), schema, rule)
 
 
 def spark_frame(request: pytest.FixtureRequest, table: Any, master: str) -> Any:
@@ -117,4 +149,6 @@ SOURCES: dict[str, Opener] = {
     "an Arrow stream": open_stream,
     "Spark": open_spark,
     "Spark in two worker processes": open_spark_cluster,
+    "PostgreSQL": open_postgres,
+    "SQLite": open_sqlite,
 }

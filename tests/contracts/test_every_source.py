@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sources_at_hand import SOURCES, Opener
 
 from priory.data.cells import Cells
 from priory.data.codec import encode_column
@@ -20,6 +19,7 @@ from priory.data.sources.opening import open_source
 from priory.data.sources.source import ROW_LIMIT, Source
 from priory.data.spelling import of_cell
 from priory.errors import DomainError, SizeError
+from sources_at_hand import SOURCES, Opener
 
 pa = pytest.importorskip("pyarrow")
 
@@ -45,8 +45,8 @@ KEY = bytes(range(32))
 RULES = {"rows": None, "one row a person": PersonRule("who", 1, KEY), "three rows": PersonRule("who", 3, KEY)}
 # Texts that fit some of the columns, are missing in others, and are bad cells everywhere else.
 TEXTS = [
-    None, "", "red", "grün", "1", "?", "mauve", "3", "-7", "3.0", "low", "high", "17", "18", "0", "-0", "4.999999999999",
-    "1e2", "nan", "inf", "1950-01-01", "2019-12-31", "2020-02-29T12:30", "2020-02-30", "true", "FALSE", "yes", "😀", " 1",
+    None, "", "red", "grün", "1", "?", "mauve", "3", "-7", "3.0", "low", "high", "17", "18", "0", "-0", "4.99999999999",
+    "1e2", "nan", "inf", "1950-01-01", "2019-12-31", "2020-02-29T12:30", "2020-02-30", "true", "FALSE", "yes", "😀",
 ]  # fmt: skip
 
 
@@ -68,7 +68,10 @@ def typed(rows: int, seed: int) -> Any:
         "code": (pa.int64(), lambda: draw.choice([3, 1, -7, 99, 2**40])),
         "grade": (pa.string(), lambda: draw.choice(["low", "high", "LOW"])),
         "age": (pa.int32(), lambda: draw.choice([-1, 0, 17, 18, 49, 50, 99, 1000])),
-        "paid": (pa.float64(), lambda: draw.choice([-2.0, -0.0, 0.1, 0.30000000000000004, 4.999, 5.0, math.inf, 1e300])),
+        "paid": (
+            pa.float64(),
+            lambda: draw.choice([-2.0, -0.0, 0.1, 0.30000000000000004, 4.999, 5.0, math.inf, 1e300]),
+        ),
         "born": (pa.date32(), lambda: dt.date(1949, 6, 1) + draw.randrange(27_000) * day),
         "seen": (pa.timestamp("us"), lambda: dt.datetime(2019, 12, 1) + draw.randrange(10**6) * 40 * second),
         "member": (pa.bool_(), lambda: draw.random() < 0.4),

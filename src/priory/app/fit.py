@@ -9,7 +9,7 @@ from priory.app.account import accounted
 from priory.app.recipe import ordered, recipe_of
 from priory.app.registry import Mechanism
 from priory.data.schema import Schema
-from priory.data.sources.opening import open_source
+from priory.data.sources.opening import check_engine, open_source
 from priory.data.sources.source import checked_row_limit
 from priory.errors import BudgetError, DomainError, PrioryError
 from priory.mechanisms.steps.effort import NORMAL, at_effort
@@ -44,6 +44,7 @@ def fit(
     unit: str | None = None,
     max_rows: int | None = None,
     row_limit: int | None = None,
+    engine: str | None = None,
     effort: str = NORMAL,
     progress: Progress = silent,
     randomness: Randomness | str | None = None,
@@ -56,7 +57,8 @@ def fit(
     `Partial` from which `recover` makes a release.
 
     Args:
-        data: the private table: a path, a frame, a DuckDB relation, or a source (which then keeps `max_rows` itself).
+        data: the private table: a path, a frame, a DuckDB relation, a stream of Arrow batches, a `Database`, or a
+            source (which then keeps `max_rows` itself).
         schema: what its columns are; a schema or the path of its file.
         epsilon: what may be spent, with `delta`; pure without it.
         delta: see `epsilon`.
@@ -77,6 +79,8 @@ def fit(
         max_rows: with `unit`, how many rows of one person count; by default the ledger's, 1 without one.
         row_limit: how many rows the table may have at most, as is publicly known; 2^32 by default. Answers have room
             for as many, and are cut off where there are more. A source declares its own.
+        engine: where rows are counted: "memory", "duckdb" or "spark"; by default in memory where they fit it, else in
+            DuckDB. Spark reads `data` as the name of a table or a path of its own.
         effort: "low", "normal" or "high": how large a model the mechanism may make, and how much it looks at; a cap in
             public units, never a clock. Not every mechanism has one.
         progress: called with a `Step` as each round of the mechanism begins.
@@ -92,6 +96,7 @@ def fit(
         entry, job = ordered(schema, mechanism, public, by, workload)
         schema, text = job.schema, job.schema.dump()
         checked_row_limit(row_limit)
+        check_engine(engine)
         recipe = recipe_of(entry, job)
         if effort != NORMAL:
             recipe = at_effort(recipe, effort)
@@ -126,7 +131,9 @@ def fit(
         with account.reservation as reservation:
             if not book.terms.schema:
                 book.bind(text)
-            source = open_source(data, schema, unit=unit, max_rows=max_rows, key=book.secret, row_limit=row_limit)
+            source = open_source(
+                data, schema, unit=unit, max_rows=max_rows, key=book.secret, row_limit=row_limit, engine=engine
+            )
             if source.domain != schema.domain:
                 raise DomainError("the source's attributes are not the schema's")
             zeros = schema.impossible()

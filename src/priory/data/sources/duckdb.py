@@ -72,7 +72,7 @@ class DuckDBSource:
 def open_large(
     data: object, schema: Schema, rule: PersonRule | None, *, memory: int = DEFAULT_MEMORY, row_limit: int = ROW_LIMIT
 ) -> Source:
-    """A source over a file, a relation or a stream: in memory if its codes fit half of `memory` bytes, else in DuckDB."""
+    """A source over a file, a relation or a stream: in memory if its codes fit half of `memory`, else in DuckDB."""
     source = open_in_duckdb(data, schema, rule, memory=memory, row_limit=row_limit)
     return source if _bytes_of_codes(source.connection) * 2 > memory else moved_to_memory(source)
 

@@ -14,7 +14,6 @@ from priory.data.sources.spark import is_spark_frame, open_spark, read_spark
 from priory.errors import OptionError
 from priory.queries.domain import Domain
 
-
 # Where codes can be counted.
 ENGINES = ("memory", "duckdb", "spark")
 
@@ -33,8 +32,8 @@ def open_source(
     """Make a source of a path, a frame (pandas, polars, pyarrow, …), a relation, a stream, a database, or a source.
 
     Args:
-        data: what holds the records: a file, a folder or a pattern of Parquet files; a frame; a DuckDB relation; a stream
-            of Arrow batches, which is read once; a `Database`. A source is given back as it is.
+        data: what holds the records: a file, a folder or a pattern of Parquet files; a frame; a DuckDB relation; a
+            stream of Arrow batches, which is read once; a `Database`. A source is given back as it is.
         schema: what the columns are; nothing about it is read from the records.
         unit: the column that says which person a record is about; None protects single records.
         max_rows: with `unit`, how many records of one person count.
@@ -50,7 +49,7 @@ def open_source(
         DataError: the container cannot be read, or lacks a column. Never because of a cell.
         MissingExtra: it needs a library that is not installed.
     """
-    _check_engine(engine)
+    check_engine(engine)
     # Of a data frame, `domain` may be a column.
     if hasattr(data, "count") and isinstance(getattr(data, "domain", None), Domain):
         checked_row_limit(getattr(data, "row_limit", None))
@@ -67,19 +66,20 @@ def open_source(
     if isinstance(data, str | Path) and is_frame_file(data):
         data = read_frame_file(data, schema.reading, [column.name for column in schema.columns])
     if isinstance(data, str | Path) or is_relation(data) or is_stream(data):
-        return _open_large(data, schema, rule, memory, row_limit, engine)
+        return _open_large(data, schema, rule, memory=memory, row_limit=row_limit, engine=engine)
     if engine not in (None, "memory"):
         raise OptionError("engine", f"{engine} cannot take over a table that is in memory already; leave it out")
     return _open_frame(data, schema, rule, row_limit)
 
 
-def _check_engine(engine: str | None) -> None:
+def check_engine(engine: str | None) -> None:
+    """Refuse an engine that there is not."""
     if engine not in (None, *ENGINES):
         raise OptionError("engine", f"one of {', '.join(ENGINES)}; got {engine!r}")
 
 
 def _open_large(
-    data: object, schema: Schema, rule: PersonRule | None, memory: int | None, row_limit: int, engine: str | None
+    data: object, schema: Schema, rule: PersonRule | None, *, memory: int | None, row_limit: int, engine: str | None
 ) -> Source:
     from priory.data.sources.duckdb import DEFAULT_MEMORY, moved_to_memory, open_in_duckdb, open_large
 

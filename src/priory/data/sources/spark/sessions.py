@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import shutil
 import sys
 import warnings
@@ -43,7 +44,8 @@ REASONS = {
 def read(path_or_table: str) -> DataFrame:
     """See `priory.data.sources.spark.read_spark`."""
     session = _session()
-    name = str(path_or_table)
+    # A path has lost one of the two slashes after s3a: and the like.
+    name = re.sub(r"^(\w{2,}):/(?!/)", r"\1://", str(path_or_table))
     suffix = "".join(Path(name.rstrip("/")).suffixes[-2:]).lower()
     with spark_errors(name):
         if suffix.endswith(CSV_SUFFIXES):
