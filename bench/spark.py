@@ -71,7 +71,9 @@ def table(rows: int, folder: Path, memory: str, names: list[str]) -> None:
 
 
 def _print(name: str, found: dict[str, float]) -> None:
-    seconds = ", ".join(f"{key} {value:.1f} s" for key, value in found.items() if key.startswith(("enc", "count", "fit")))
+    seconds = ", ".join(
+        f"{key} {value:.1f} s" for key, value in found.items() if key.startswith(("enc", "count", "fit"))
+    )
     per = 1e9 * found["counting"] / found["counted"] / 105 if "counting" in found else None
     cost = "" if per is None else f", {per:.2f} ns a row and clique"
     print(f"{name}: {seconds}{cost}, {found['cpu']:.0f} CPU s, peak {found['peak_gigabytes']:.2f} GB", flush=True)
@@ -153,7 +155,9 @@ def _counted(opened: Any) -> dict[str, float]:  # noqa: ANN401 - a function that
 def _grouping(spec: dict[str, Any]) -> dict[str, float]:
     """Spark's own way: a row of fifteen codes becomes a row for each pair, and all are grouped."""
     rows, names = min(GROUPED, spec["rows"]), [f"c{i}" for i in range(15)]
-    codes = _session(spec).range(rows).selectExpr(*(f"cast(rand({i}) * 21 as tinyint) c{i}" for i in range(15))).persist()
+    codes = (
+        _session(spec).range(rows).selectExpr(*(f"cast(rand({i}) * 21 as tinyint) c{i}" for i in range(15))).persist()
+    )
     codes.count()
     codes.createOrReplaceTempView("codes")
     sets = ", ".join(f"({a}, {b})" for a, b in itertools.combinations(names, 2))

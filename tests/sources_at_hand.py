@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import sparks
 
+import sparks
 from priory.data.persons import PersonRule
 from priory.data.schema import Schema
 from priory.data.sources.adbc import Database

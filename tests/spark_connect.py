@@ -5,14 +5,14 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from contracts.test_every_source import CLIQUES, RULES, SCHEMA, TABLES, expected
 from pyarrow import parquet
 from pyspark.sql import SparkSession
-from sources_at_hand import parts
 
+from contracts.test_every_source import CLIQUES, RULES, SCHEMA, TABLES, expected
 from priory.data.public import public_codes
 from priory.data.schema import Schema
 from priory.data.sources.spark import is_spark_frame, open_spark
+from sources_at_hand import parts
 
 
 def main(folder: Path) -> None:

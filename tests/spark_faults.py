@@ -55,5 +55,3 @@ def executor() -> int:
     while "java" not in Path(f"/proc/{pid}/cmdline").read_text().split("\0")[0]:
         pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
     return pid
-
-

@@ -9,17 +9,19 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from fractions import Fraction
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-import sparks
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from spark_faults import DyingTally, FailingEncoder
 
+import sparks
 from priory.app.fit import fit
 from priory.data.persons import PersonRule, kept_records
 from priory.data.public import public_codes
@@ -35,6 +37,7 @@ from priory.privacy.book import Terms
 from priory.privacy.budget import Budget
 from priory.privacy.ledger import Ledger
 from priory.queries.domain import Domain, checked_cliques
+from spark_faults import DyingTally, FailingEncoder
 
 pytestmark = pytest.mark.filterwarnings(sparks.PANDAS_WARNING, "ignore:distutils Version classes:DeprecationWarning")
 XY = Schema.coded({"x": 3, "y": 300})
@@ -49,7 +52,7 @@ def random_columns(sizes: Sequence[int], records: int) -> list[np.ndarray]:
 
 def cut(columns: Sequence[np.ndarray], ends: Sequence[int]) -> list[list[np.ndarray]]:
     edges = [0, *sorted(min(end, len(columns[0])) for end in ends), len(columns[0])]
-    return [[column[a:b] for column in columns] for a, b in zip(edges, edges[1:], strict=False)]
+    return [[column[a:b] for column in columns] for a, b in pairwise(edges)]
 
 
 @given(SIZES, st.integers(0, 6000), st.lists(st.integers(0, 6000), max_size=4))
@@ -90,7 +93,9 @@ def test_partial_sums_add_up_to_the_counts_in_memory(records: int, ends: list[in
     rows = [{**row, "part": i} for i, batches in enumerate(parts) for batch in batches for row in batch.to_pylist()]
     rows.sort(key=lambda row: (row["chunk"], row["part"]))
     for _ in range(4):
-        schema = pa.schema([("chunk", pa.int64()), ("part", pa.int64()), ("cells", pa.binary()), ("counts", pa.binary())])
+        schema = pa.schema(
+            [("chunk", pa.int64()), ("part", pa.int64()), ("cells", pa.binary()), ("counts", pa.binary())]
+        )
         summed = Sum(line, 2)([pa.RecordBatch.from_pylist(rows, schema)])
         rows = [row for batch in summed for row in batch.to_pylist()]
     assert len(rows) <= line.chunks
@@ -124,7 +129,7 @@ def table(rows: int, seed: int = 0) -> Any:
 def parquet(folder: Path, data: Any, files: int = 5) -> Path:
     folder.mkdir(exist_ok=True)
     ends = [len(data) * i // files for i in range(files + 1)]
-    for i, (start, end) in enumerate(zip(ends, ends[1:], strict=False)):
+    for i, (start, end) in enumerate(pairwise(ends)):
         pq.write_table(data.slice(start, end - start), folder / f"{i}.parquet")
     return folder
 
@@ -222,15 +227,14 @@ def test_a_worker_killed_while_it_counts_changes_no_count_and_no_charge(
     session = sparks.session(sparks.CLUSTER)
     frame = session.range(0, 900, numPartitions=6).selectExpr("cast(id % 3 as int) x", "cast(id % 7 as int) y")
     flag = tmp_path / "died"
-    monkeypatch.setattr(
-        "priory.data.sources.spark.source.Tally", lambda *fields: DyingTally(*fields, flag=flag), raising=True
-    )
+    monkeypatch.setattr("priory.data.sources.spark.source.Tally", partial(DyingTally, flag=flag))
     book = Ledger.create(tmp_path / "book.ledger", Terms(XY.name, XY.dump(), Budget.zcdp(10**4), None))
     release = fit(frame, XY, rho=10**4, mechanism="independent", ledger=book)
     assert flag.exists()
     np.testing.assert_allclose(release.model.project(("x",)).values, [300, 300, 300], atol=1)
     assert book.left() == 0
-    assert [(entry.mechanism, entry.charged, entry.state) for entry in book.entries()] == [("independent", 10**4, "spent")]
+    [entry] = book.entries()
+    assert (entry.mechanism, entry.charged, entry.state.value) == ("independent", Fraction(10**4), "spent")
 
 
 def test_no_log_and_no_error_has_a_cell_or_the_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -239,10 +243,8 @@ def test_no_log_and_no_error_has_a_cell_or_the_key(tmp_path: Path, monkeypatch: 
     words = [CANARY.encode(), KEY, KEY.hex().encode(), base64.b64encode(KEY)[:40]]
     words += [json.dumps(list(KEY))[1:-1].encode()]
     for always in (False, True):
-        monkeypatch.setattr(
-            "priory.data.sources.spark.source.Encoder",
-            lambda *fields, always=always: FailingEncoder(*fields, flag=tmp_path / "failed", always=always),
-        )
+        failing = partial(FailingEncoder, flag=tmp_path / "failed", always=always)
+        monkeypatch.setattr("priory.data.sources.spark.source.Encoder", failing)
         if always:
             with pytest.raises(PrioryError) as caught:
                 open_spark(frame, MARKED, rule, 2**32)
@@ -278,7 +280,7 @@ def test_connect_counts_as_the_others_do(tmp_path: Path) -> None:
         pytest.skip("the wheel of pyspark 3 brings no Connect server")
     pytest.importorskip("grpc")
     script = Path(__file__).parent / "spark_connect.py"
-    command = [sys.executable, "-W", "ignore", script, tmp_path]
+    command = [sys.executable, "-W", "ignore", str(script), str(tmp_path)]
     done = subprocess.run(command, env=sparks.environment(), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split()[-1] == "equal"

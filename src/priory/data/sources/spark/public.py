@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from priory.data.schema import Schema
 
-# About as many rows come to the driver at most. Models start from the distinct ones among them; with half as many, pairs
-# of values that one row in 500,000 has are missing from the prior.
+# About as many rows come to the driver at most. A value that one row in a million has is among them with probability
+# 0.65; with half as many, with 0.41.
 MOST_ROWS = 2**20
 MISFITS = "place int, wrong long, shown string, others long, infinite long, cells long"
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -71,7 +72,7 @@ class Line:
         edges = np.searchsorted(cells, np.arange(self.chunks + 1) * CHUNK)
         rows = [
             (chunk, part, *self._packed(chunk, cells[start:stop], counts[start:stop]))
-            for chunk, (start, stop) in enumerate(zip(edges, edges[1:], strict=False))
+            for chunk, (start, stop) in enumerate(pairwise(edges))
             if stop > start
         ]
         columns = [[row[i] for row in rows] for i in range(4)]
