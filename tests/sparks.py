@@ -25,6 +25,7 @@ SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     "spark.sql.shuffle.partitions": "3",
     "spark.eventLog.enabled": "true",
+    "spark.eventLog.compress": "false",
     "spark.eventLog.dir": str(FOLDER / "events"),
     "spark.local.dir": str(FOLDER / "local"),
     "spark.sql.warehouse.dir": str(FOLDER / "warehouse"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import weakref
 from contextlib import suppress
 from dataclasses import dataclass
@@ -32,17 +33,32 @@ DRIVER_BYTES = 2**26
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class KeptBlocks:
+    """Blocks of codes that Spark keeps, under the name of a temporary view."""
+
+    table: DataFrame
+    view: str
+
+    def forget(self) -> None:
+        """Let Spark forget them."""
+        # Where the session is gone, so are the codes.
+        with suppress(Exception):
+            self.table.unpersist()
+            self.table.sparkSession.catalog.dropTempView(self.view)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class SparkSource:
     """Records held as blocks of codes by Spark, in memory and on disk of its machines."""
 
     domain: Domain  # the attributes and their sizes
-    blocks: DataFrame  # the codes, persisted
+    blocks: KeptBlocks  # the codes
     partitions: int  # of the blocks, up to the last that has some
     row_limit: int = ROW_LIMIT  # how many rows are declared
 
     def close(self) -> None:
         """Let Spark forget the codes; also done when the source is no longer used."""
-        _forget(self.blocks)
+        self.blocks.forget()
 
     def __repr__(self) -> str:
         return f"SparkSource({len(self.domain)} attributes)"
@@ -67,7 +83,7 @@ class SparkSource:
         """Partial sums, few enough for the driver: from each partition, or from levels of tasks that add them up."""
         from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
-        sums = self.blocks.mapInArrow(Tally(self.domain, line, HELD_CELLS), PARTS)
+        sums = self.blocks.table.mapInArrow(Tally(self.domain, line, HELD_CELLS), PARTS)
         parts = self.partitions
         while parts > FAN_IN or (parts > 1 and 4 * parts * line.size > DRIVER_BYTES):
             parts = -(-parts // FAN_IN)
@@ -80,15 +96,15 @@ class SparkSource:
 def open_frame(frame: object, schema: Schema, rule: PersonRule | None, row_limit: int) -> SparkSource:
     """See `priory.data.sources.spark.open_spark`."""
     with spark_errors():
-        blocks = encoded(frame, schema, rule).persist()
+        blocks = _kept(encoded(frame, schema, rule))
     try:
         with spark_errors():
-            partitions = _partitions(blocks)
+            partitions = _partitions(blocks.table)
     except BaseException:
-        _forget(blocks)
+        blocks.forget()
         raise
     source = SparkSource(schema.domain, blocks, partitions, row_limit)
-    weakref.finalize(source, _forget, blocks)
+    weakref.finalize(source, blocks.forget)
     return source
 
 
@@ -113,6 +129,14 @@ def selected(frame: Any, wanted: Sequence[str]) -> DataFrame:  # noqa: ANN401 - 
     return plain
 
 
+def _kept(blocks: DataFrame) -> KeptBlocks:
+    # A Connect server makes the plan of a frame anew for each request and does not see that its rows are kept. What it
+    # knows by name it does.
+    view = f"priory_{secrets.token_hex(8)}"
+    blocks.createTempView(view)
+    return KeptBlocks(blocks.sparkSession.table(view).persist(), view)
+
+
 def _partitions(blocks: DataFrame) -> int:
     """The number of partitions up to the last with a block; this is the pass in which the codes are made."""
     from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
@@ -131,9 +155,3 @@ def _shuffle_partitions(frame: DataFrame) -> int:
     setting = str(frame.sparkSession.conf.get("spark.sql.shuffle.partitions"))
     # Some managed clusters say "auto".
     return int(setting) if setting.isdigit() else 200
-
-
-def _forget(blocks: DataFrame) -> None:
-    # Where the session is gone, so are the codes.
-    with suppress(Exception):
-        blocks.unpersist()
