@@ -36,6 +36,7 @@ from priory.errors import DataError, PrioryError
 from priory.privacy.book import Terms
 from priory.privacy.budget import Budget
 from priory.privacy.ledger import Ledger
+from priory.privacy.progress import Step
 from priory.queries.domain import Domain, checked_cliques
 from spark_faults import DyingTally, FailingEncoder
 
@@ -166,10 +167,15 @@ def test_columns_are_found_by_their_exact_names(spark: Any) -> None:
         open_source(spark.range(3).selectExpr("1 `a.b`", "2 `a.b`", "2 `q``r`"), schema)
 
 
-def test_a_fit_of_a_spark_frame_is_a_fit(spark: Any) -> None:
+def test_a_fit_of_a_spark_frame_is_a_fit_and_reports_its_tasks(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("priory.data.sources.spark.stages.PAUSE", 0.001)
+    spark.sparkContext.setLocalProperty("spark.jobGroup.id", "mine")
+    steps: list[Step] = []
     frame = spark.range(0, 900, numPartitions=3).selectExpr("cast(id % 3 as int) x", "cast(id % 7 as int) y")
     assert is_spark_frame(frame)
-    release = fit(frame, XY, rho=10**4, mechanism="independent", row_limit=2**40)
+    release = fit(frame, XY, rho=10**4, mechanism="independent", row_limit=2**40, progress=steps.append)
+    assert any("encoding" in step.note and step.note.endswith("tasks") for step in steps if not step.number)
+    assert spark.sparkContext.getLocalProperty("spark.jobGroup.id") == "mine"
     # Noise of a standard deviation below 0.02.
     np.testing.assert_allclose(release.model.project(("x",)).values, [300, 300, 300], atol=1)
 

@@ -13,18 +13,19 @@ from priory.data.sources.opening import check_engine, open_source
 from priory.data.sources.source import checked_row_limit
 from priory.errors import BudgetError, DomainError, PrioryError
 from priory.mechanisms.steps.effort import NORMAL, at_effort
-from priory.privacy.budget import Number
+from priory.privacy.budget import Budget, Number
 from priory.privacy.cautions import warn_after
 from priory.privacy.curator import Curator
 from priory.privacy.currency import budget_for
 from priory.privacy.ledger import Ledger
-from priory.privacy.progress import Progress, silent
+from priory.privacy.progress import Progress, Step, silent
 from priory.privacy.randomness import Randomness, source_of
 from priory.privacy.recorder import Recorder
 from priory.privacy.statement import cost_of, sum_of
 from priory.queries.sensitivity import Relation
 from priory.queries.workload import Workload
 from priory.release import Release
+from priory.work import Listener, heard_by
 
 
 def fit(
@@ -131,9 +132,10 @@ def fit(
         with account.reservation as reservation:
             if not book.terms.schema:
                 book.bind(text)
-            source = open_source(
-                data, schema, unit=unit, max_rows=max_rows, key=book.secret, row_limit=row_limit, engine=engine
-            )
+            with heard_by(_reading(progress, budget)):
+                source = open_source(
+                    data, schema, unit=unit, max_rows=max_rows, key=book.secret, row_limit=row_limit, engine=engine
+                )
             if source.domain != schema.domain:
                 raise DomainError("the source's attributes are not the schema's")
             zeros = schema.impossible()
@@ -152,6 +154,11 @@ def fit(
         if release.estimate is not None:
             warn_after(budget, release.estimate.total)
         return release
+
+
+def _reading(progress: Progress, budget: Budget) -> Listener:
+    """Reports how far the reading of the table has come, where it is known."""
+    return lambda _share, note: progress(Step(0, None, Fraction(0), budget, note))
 
 
 def _protected(

@@ -14,6 +14,7 @@ from priory.data.sources.frames import position
 from priory.data.sources.source import ROW_LIMIT
 from priory.data.sources.spark.blocks import BLOCKS, PERSONS
 from priory.data.sources.spark.sessions import spark_errors
+from priory.data.sources.spark.stages import followed
 from priory.data.sources.spark.tallies import CHUNK, FAN_IN, HELD_CELLS, PARTS, Line, Sum, Tally
 from priory.data.sources.spark.workers import Encoder, FirstInLine
 from priory.queries.domain import checked_cliques
@@ -72,7 +73,7 @@ class SparkSource:
         order = sorted(range(len(asked)), key=lambda i: asked[i].size)
         line = Line(tuple(asked[i] for i in order))
         total = np.zeros(line.size, dtype=np.int64)
-        with spark_errors():
+        with spark_errors(), followed(self.blocks.table, "counting on Spark"):
             for row in _rows(self._summed(line), line):
                 start = row["chunk"] * CHUNK
                 line.add(total[start : start + CHUNK], row["chunk"], row["cells"], row["counts"])
@@ -98,7 +99,7 @@ def open_frame(frame: object, schema: Schema, rule: PersonRule | None, row_limit
     with spark_errors():
         blocks = _kept(encoded(frame, schema, rule))
     try:
-        with spark_errors():
+        with spark_errors(), followed(blocks.table, "encoding the table on Spark"):
             partitions = _partitions(blocks.table)
     except BaseException:
         blocks.forget()
