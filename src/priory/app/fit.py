@@ -1,7 +1,7 @@
 """Fit: the whole job, from a private table to a release."""
 
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from fractions import Fraction
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from priory.app.registry import Mechanism
 from priory.data.schema import Schema
 from priory.data.sources.opening import check_engine, open_source
 from priory.data.sources.source import checked_row_limit
+from priory.data.sources.spark import is_spark_frame
 from priory.errors import BudgetError, DomainError, PrioryError
 from priory.mechanisms.steps.effort import NORMAL, at_effort
 from priory.privacy.budget import Budget, Number
@@ -25,7 +26,7 @@ from priory.privacy.statement import cost_of, sum_of
 from priory.queries.sensitivity import Relation
 from priory.queries.workload import Workload
 from priory.release import Release
-from priory.work import Listener, heard_by
+from priory.work import heard_by
 
 
 def fit(
@@ -132,7 +133,7 @@ def fit(
         with account.reservation as reservation:
             if not book.terms.schema:
                 book.bind(text)
-            with heard_by(_reading(progress, budget)):
+            with _reading(data, engine, progress, budget):
                 source = open_source(
                     data, schema, unit=unit, max_rows=max_rows, key=book.secret, row_limit=row_limit, engine=engine
                 )
@@ -156,9 +157,11 @@ def fit(
         return release
 
 
-def _reading(progress: Progress, budget: Budget) -> Listener:
-    """Reports how far the reading of the table has come, where it is known."""
-    return lambda _share, note: progress(Step(0, None, Fraction(0), budget, note))
+def _reading(data: object, engine: str | None, progress: Progress, budget: Budget) -> AbstractContextManager[None]:
+    """Reports how far the reading of a table inside has come, where it is read elsewhere and that is known."""
+    if engine != "spark" and not is_spark_frame(data):
+        return nullcontext()
+    return heard_by(lambda _share, note: progress(Step(0, None, Fraction(0), budget, note)))
 
 
 def _protected(
