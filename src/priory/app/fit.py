@@ -1,8 +1,9 @@
 """Fit: the whole job, from a private table to a release."""
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import nullcontext, suppress
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 
 from priory.app.account import accounted
@@ -98,6 +99,7 @@ def fit(
         entry, job = ordered(schema, mechanism, public, by, workload)
         schema, text = job.schema, job.schema.dump()
         checked_row_limit(row_limit)
+        is_elsewhere = engine == "spark" or is_spark_frame(data)
         check_engine(engine)
         recipe = recipe_of(entry, job)
         if effort != NORMAL:
@@ -133,7 +135,9 @@ def fit(
         with account.reservation as reservation:
             if not book.terms.schema:
                 book.bind(text)
-            with _reading(data, engine, progress, budget):
+            # What is read elsewhere takes long, and reports how far it has come.
+            reading = partial(_read_so_far, progress, budget)
+            with heard_by(reading) if is_elsewhere else nullcontext():
                 source = open_source(
                     data, schema, unit=unit, max_rows=max_rows, key=book.secret, row_limit=row_limit, engine=engine
                 )
@@ -157,11 +161,8 @@ def fit(
         return release
 
 
-def _reading(data: object, engine: str | None, progress: Progress, budget: Budget) -> AbstractContextManager[None]:
-    """Reports how far the reading of a table inside has come, where it is read elsewhere and that is known."""
-    if engine != "spark" and not is_spark_frame(data):
-        return nullcontext()
-    return heard_by(lambda _share, note: progress(Step(0, None, Fraction(0), budget, note)))
+def _read_so_far(progress: Progress, budget: Budget, _share: float, note: str) -> None:
+    progress(Step(0, None, Fraction(0), budget, note))
 
 
 def _protected(
