@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -37,8 +38,9 @@ def postgres_server() -> Iterator[str]:
             _await(address, server)
             yield address
         finally:
-            server.terminate()
-            server.wait()
+            # Not its usual end, which waits for whoever is still connected.
+            server.send_signal(signal.SIGINT)
+            server.wait(PATIENCE)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
 from priory.data.sources.adbc_cells import SQLITE, tagged
-from priory.errors import DataError, MissingExtra, OptionError
+from priory.errors import DataError, MissingExtra, OptionError, PrioryError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,6 +35,7 @@ REASONS = {
     "57": "the database stopped the query",
 }
 UNREACHABLE = "the database cannot be opened; check the address, the user and that the server runs"
+BROKEN = "the database failed before the end of the query; try it there"
 REFUSED = "the database did not run the query; try it there, as one SELECT"
 
 
@@ -61,13 +62,15 @@ class Database:
     def batches(self) -> tuple[Any, Iterator[Any]]:
         """The Arrow schema of what the query gives, and its record batches."""
         driver, address = _named(self.uri, self.driver)
-        query = self.query.strip().rstrip(";")
+        # After a comment, what the driver puts behind it begins a new line.
+        query = self.query.strip().rstrip(";") + "\n"
         batches = _batches(driver, address, query)
         # The first is the schema: the query has run by then, and its errors are told here.
         return next(batches), batches
 
 
 def _batches(driver: str, address: str, query: str) -> Iterator[Any]:
+    _check_installed(driver)
     with _errors(UNREACHABLE):
         connection = _connect(driver, address)
     try:
@@ -76,10 +79,11 @@ def _batches(driver: str, address: str, query: str) -> Iterator[Any]:
             names = _names(cursor, query) if driver == "sqlite" else None
             cursor.execute(query if names is None else tagged(names, query))
             reader = cursor.fetch_record_batch()
-        schema = reader.schema if names is None else _marked(reader.schema, names)
+            schema = reader.schema if names is None else _marked(reader.schema, names)
         yield schema
-        for batch in reader:
-            yield type(batch).from_arrays(batch.columns, schema=schema)
+        with _errors(BROKEN):
+            for batch in reader:
+                yield type(batch).from_arrays(batch.columns, schema=schema)
     finally:
         # Nothing was committed, so that nothing stays changed.
         connection.close()
@@ -102,18 +106,23 @@ def _named(uri: str, driver: str | None) -> tuple[str, str]:
     return known, f"file:{quote(path)}?mode=ro"
 
 
+def _check_installed(driver: str) -> None:
+    # Without pyarrow the drivers give no batches.
+    needed = ["adbc_driver_manager", "pyarrow"] + ([_package(driver)] if driver in DRIVERS.values() else [])
+    for library in needed:
+        if find_spec(library) is None:
+            raise MissingExtra(library, EXTRA)
+
+
+def _package(driver: str) -> str:
+    return f"adbc_driver_{driver.replace('-', '_')}"
+
+
 def _connect(driver: str, address: str) -> Any:  # noqa: ANN401 - an optional library
-    try:
-        import pyarrow  # noqa: F401, ICN001 - without it the drivers give no batches
-        from adbc_driver_manager import dbapi
-    except ImportError:
-        raise MissingExtra("ADBC's driver manager and pyarrow", EXTRA) from None
-    package = f"adbc_driver_{driver.replace('-', '_')}"
+    package = _package(driver)
     if package.isidentifier() and find_spec(package) is not None:
         return import_module(f"{package}.dbapi").connect(address)
-    if driver in DRIVERS.values():
-        raise MissingExtra(package, EXTRA)
-    return dbapi.connect(driver=driver, db_kwargs={"uri": address})
+    return import_module("adbc_driver_manager.dbapi").connect(driver=driver, db_kwargs={"uri": address})
 
 
 def _names(cursor: Any, query: str) -> list[str]:  # noqa: ANN401 - an optional library
@@ -136,12 +145,11 @@ def _marked(schema: Any, names: list[str]) -> Any:  # noqa: ANN401 - an optional
 @contextmanager
 def _errors(usual: str) -> Iterator[None]:
     """Turn a driver's errors into ours, by their codes alone."""
-    from adbc_driver_manager import Error
-
     try:
         yield
-    except (Error, OSError) as error:
-        state = getattr(error, "sqlstate", None) or ""
-        ways = (REASONS[state[:length]] for length in (5, 2) if state[:length] in REASONS)
-        reason = next(ways, usual)
-        raise DataError(reason) from None
+    except (PrioryError, MemoryError):
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever a driver raises may quote the address, the query or a cell
+        state = str(getattr(error, "sqlstate", None) or "")
+        reasons = (REASONS[state[:length]] for length in (5, 2) if state[:length] in REASONS)
+        raise DataError(next(reasons, usual)) from None

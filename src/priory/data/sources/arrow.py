@@ -52,7 +52,15 @@ class Stream:
         """All of it as one Arrow table, in memory."""
         import pyarrow as pa
 
-        return pa.Table.from_batches(list(self._safely()), self.schema)
+        try:
+            return pa.Table.from_batches(list(self._safely()), self.schema)
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Let go of what gives the batches, such as a connection to a database."""
+        if hasattr(self.batches, "close"):
+            self.batches.close()
 
     def _safely(self) -> Iterator[Any]:
         while True:

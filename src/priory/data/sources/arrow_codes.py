@@ -20,25 +20,34 @@ if TYPE_CHECKING:
 
 def keep_codes(connection: DuckDBPyConnection, data: object, schema: Schema, rule: PersonRule | None) -> None:
     """Create the table `codes` of a stream: one row for each record that counts."""
+    names = [f"c{i}" for i in range(len(schema.modelled))]
+    columns = [f"{name} {code_type(column.size)}" for name, column in zip(names, schema.modelled, strict=True)]
+    if rule is None:
+        connection.execute(f"CREATE TABLE codes ({', '.join(columns)})")
+        _fill(connection, "codes", data, schema, None)
+        return
+    connection.execute(f"CREATE TABLE records ({', '.join([*columns, 'person VARCHAR'])})")
+    _fill(connection, "records", data, schema, rule.column)
+    query = bounded("FROM records", names, rule.max_rows)
+    connection.execute(f"CREATE TABLE codes AS {query}", {"key": rule.key.hex()})
+    connection.execute("DROP TABLE records")
+
+
+def _fill(connection: DuckDBPyConnection, table: str, data: object, schema: Schema, person: str | None) -> None:
+    """Put the codes of every row into the table, and after them who it is about; rows of nobody are left out."""
     import pyarrow as pa
 
-    names = [column.name for column in schema.modelled]
-    wanted = names + ([rule.column] if rule else [])
+    wanted = [column.name for column in schema.modelled] + ([person] if person else [])
     stream = stream_of(data, wanted)
-    columns = {f"c{i}": code_type(column.size) for i, column in enumerate(schema.modelled)}
-    codes, columns = list(columns), columns | ({"person": "VARCHAR"} if rule else {})
-    table = "records" if rule else "codes"
-    connection.execute(f"CREATE TABLE {table} ({', '.join(f'{name} {kind}' for name, kind in columns.items())})")
-    places = {name: position(stream.names, name) for name in wanted}
-    for block in stream.blocks():
-        cells = {name: field_cells(stream.schema.field(i), block.column(i)) for name, i in places.items()}
-        arrays = {f"c{i}": pa.array(each) for i, each in enumerate(encode(schema, cells).values())}
-        if rule is not None:
-            arrays["person"] = pa.array(person_texts(cells[rule.column]), pa.string())
-        connection.register("block", pa.table(arrays))
-        connection.execute(f"INSERT INTO {table} FROM block" + (" WHERE person IS NOT NULL" if rule else ""))
-        connection.unregister("block")
-    if rule is not None:
-        query = bounded(f"FROM {table}", codes, rule.max_rows)
-        connection.execute(f"CREATE TABLE codes AS {query}", {"key": rule.key.hex()})
-        connection.execute(f"DROP TABLE {table}")
+    try:
+        places = {name: position(stream.names, name) for name in wanted}
+        for block in stream.blocks():
+            cells = {name: field_cells(stream.schema.field(i), block.column(i)) for name, i in places.items()}
+            arrays = {f"c{i}": pa.array(codes) for i, codes in enumerate(encode(schema, cells).values())}
+            if person is not None:
+                arrays["person"] = pa.array(person_texts(cells[person]), pa.string())
+            connection.register("block", pa.table(arrays))
+            connection.execute(f"INSERT INTO {table} FROM block" + (" WHERE person IS NOT NULL" if person else ""))
+            connection.unregister("block")
+    finally:
+        stream.close()

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, cast
 
-from priory.data.sources.datasets import PARQUET, Dataset, dataset_of
+from priory.data.sources.parquet_files import PARQUET, ParquetFiles, parquet_files
 from priory.data.visible import without_passwords
 from priory.errors import DataError
 
@@ -66,11 +66,11 @@ class PlainFile:
 
     path: Path
     shown: str  # what people call it, for messages
-    dataset: Dataset | None = None  # the Parquet files that it stands for, where it is more than one file
+    parts: ParquetFiles | None = None  # the Parquet files that it stands for, where it is more than one file
 
     def is_any(self, suffixes: tuple[str, ...]) -> bool:
         """Whether the file is of one of these kinds."""
-        name = self.path.name.lower() if self.dataset is None else ".parquet"
+        name = self.path.name.lower() if self.parts is None else ".parquet"
         return name.endswith(suffixes)
 
     def error(self, reason: str) -> DataError:
@@ -108,7 +108,7 @@ def suffix_of(path: str | Path) -> str:
         return ".csv"
     file = _found(path)
     _check_readable(file)
-    if file.dataset is not None:
+    if file.parts is not None:
         return PARQUET_SUFFIXES[0]
     return _suffix(_member(file).filename if file.is_any((".zip",)) else file.path.name)
 
@@ -123,7 +123,7 @@ def first_bytes(file: PlainFile, size: int) -> bytes:
 
 
 def _found(path: str | Path) -> PlainFile:
-    return PlainFile(Path(path), without_passwords(str(path)), dataset_of(path))
+    return PlainFile(Path(path), without_passwords(str(path)), parquet_files(path))
 
 
 def _suffix(name: str) -> str:
@@ -131,7 +131,7 @@ def _suffix(name: str) -> str:
 
 
 def _check_readable(file: PlainFile) -> None:
-    if file.dataset is not None:
+    if file.parts is not None:
         return
     if not file.is_any((*SUFFIXES, ".zip")):
         way = CONVERSIONS.get(file.path.suffix.lower())

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from priory.data.dialect import DELIMITERS, USUAL, Dialect, unique_names
 from priory.data.sources.containers import GZIP_REASON, PARQUET_SUFFIXES, PlainFile, first_bytes
-from priory.data.sources.datasets import Dataset
+from priory.data.sources.parquet_files import ParquetFiles
 from priory.data.sql import Cell, identifier, listed, literal
 from priory.errors import DataError
 
@@ -163,27 +163,27 @@ def records(text: str, delimiter: str) -> Iterator[list[str]]:
 
 def _open_parquet(connection: DuckDBPyConnection, file: PlainFile) -> OpenTable:
     table = f"read_parquet({literal(glob.escape(str(file.path)))})"
-    if file.dataset is not None:
-        _load(connection, file.dataset)
+    if file.parts is not None:
+        _load(connection, file.parts)
         # A column that some files lack is missing there; what folders are called are texts, and no type is guessed.
         options = "hive_partitioning = true, hive_types_autocast = false, union_by_name = true"
-        table = f"read_parquet([{listed(file.dataset.files)}], {options})"
+        table = f"read_parquet([{listed(file.parts.files)}], {options})"
     with container_errors(file.shown):
         return open_relation(connection.sql(f"SELECT * FROM {table}"), table)
 
 
-def _load(connection: DuckDBPyConnection, dataset: Dataset) -> None:
-    """Let DuckDB read from where the data set is; nothing is fetched to make it able to."""
+def _load(connection: DuckDBPyConnection, parts: ParquetFiles) -> None:
+    """Let DuckDB read from where the files are; nothing is fetched to make it able to."""
     import duckdb
 
-    if dataset.extension is None:
+    if parts.extension is None:
         return
     try:
-        connection.load_extension(dataset.extension)
+        connection.load_extension(parts.extension)
     except duckdb.Error:
-        name = dataset.extension
+        name = parts.extension
         raise DataError(
-            f"{dataset.shown}: DuckDB reads from there with its extension {name}, which is not installed; install it "
+            f"{parts.shown}: DuckDB reads from there with its extension {name}, which is not installed; install it "
             f"once with: python -c \"import duckdb; duckdb.sql('INSTALL {name}')\""
         ) from None
 

@@ -1,4 +1,4 @@
-"""Data sets: one table in many Parquet files, which are a folder, a pattern of names, or in an object store."""
+"""Parquet files: one table in many of them, which are a folder, a pattern of names, or in an object store."""
 
 import glob
 import re
@@ -18,7 +18,7 @@ LISTED = {"_delta_log": "Delta", "metadata/*.metadata.json": "Iceberg", ".hoodie
 
 
 @dataclass(frozen=True)
-class Dataset:
+class ParquetFiles:
     """Parquet files that are read as one table; folders such as year=2024 in their paths are columns.
 
     Attributes:
@@ -32,8 +32,8 @@ class Dataset:
     extension: str | None = None
 
 
-def dataset_of(path: str | Path) -> Dataset | None:
-    """The data set at a path; None where it is a single local file or what is no path of one."""
+def parquet_files(path: str | Path) -> ParquetFiles | None:
+    """The files that a path stands for; None where it is a single local file."""
     text = str(path)
     shown = without_passwords(text)
     if remote := REMOTE.fullmatch(text):
@@ -51,17 +51,17 @@ def dataset_of(path: str | Path) -> Dataset | None:
     return None
 
 
-def _remote(scheme: str, rest: str, shown: str) -> Dataset:
+def _remote(scheme: str, rest: str, shown: str) -> ParquetFiles:
     scheme = scheme.lower()
-    name = rest.partition("?")[0] if scheme.startswith("http") else rest
-    if name.endswith("/"):
-        rest = f"{rest}**/*.parquet"
-    elif not name.lower().endswith((*PARQUET, "*")):
-        raise DataError(f"{shown}: only Parquet is read from there: a file, a pattern, or a folder that ends with /")
-    return Dataset((f"{scheme}://{rest}",), shown, EXTENSIONS.get(scheme, "httpfs"))
+    name = (rest.partition("?")[0] if scheme.startswith("http") else rest).rpartition("/")[2].lower()
+    if "." not in name and "*" not in name:
+        rest = f"{rest.rstrip('/')}/**/*.parquet"
+    elif not name.endswith((*PARQUET, "*")):
+        raise DataError(f"{shown}: only Parquet is read from there: a file, a pattern, or a folder")
+    return ParquetFiles((f"{scheme}://{rest}",), shown, EXTENSIONS.get(scheme, "httpfs"))
 
 
-def _local(places: list[Path], shown: str, nothing: str) -> Dataset:
+def _local(places: list[Path], shown: str, nothing: str) -> ParquetFiles:
     files: list[Path] = []
     for place in places:
         _check_all_count(place, shown)
@@ -69,11 +69,11 @@ def _local(places: list[Path], shown: str, nothing: str) -> Dataset:
         files += [each for each in found if each.name.lower().endswith(PARQUET) and each.is_file()]
     if not files:
         raise DataError(f"{shown} {nothing}")
-    return Dataset(tuple(glob.escape(str(each)) for each in sorted(files)), shown)
+    return ParquetFiles(tuple(glob.escape(str(each)) for each in sorted(files)), shown)
 
 
 def _is_part(path: Path) -> bool:
-    """Names that begin so are of drafts and notes that writers of data sets leave."""
+    """Names that begin so are of drafts and notes that writers of such folders leave."""
     return not any(part.startswith(("_", ".")) for part in path.parts)
 
 
