@@ -75,30 +75,30 @@ def _cpu_seconds(work: object) -> float:
     return time.process_time() - before
 
 
-def _columns() -> dict[str, tuple[str, Column]]:
+def columns() -> dict[str, tuple[str, Column]]:
     """Fifteen columns of all kinds: what makes each in SQL, and what the schema says of it."""
-    columns: dict[str, tuple[str, Column]] = {}
+    made: dict[str, tuple[str, Column]] = {}
     for i in range(5):
         number = Number.of(f"i{i}", whole=True, low=0, high=99, edges=range(0, 101, 5), other=0)
-        columns[number.name] = ("(random() * 100)::INTEGER", number)
+        made[number.name] = ("(random() * 100)::INTEGER", number)
     for i in range(4):
         text = Category.of(f"t{i}", [f"level {j}" for j in range(12)], other="other")
-        columns[text.name] = ("'level ' || (random() * 12)::INTEGER", text)
+        made[text.name] = ("'level ' || (random() * 12)::INTEGER", text)
     edges = [0.0, *(10 ** (k / 4) for k in range(1, 21)), 2e5]
     for i in range(3):
         real = Number.of(f"r{i}", whole=False, low=0, high=2e5, edges=edges, nullable=True)
-        columns[real.name] = ("exp(random() * 12)", real)
+        made[real.name] = ("exp(random() * 12)", real)
     last = FIRST_DAY + 9000
     for i in range(2):
         days = [*range(FIRST_DAY, last, 365), last + 1]
         date = Moment.of(f"d{i}", clock=False, low=FIRST_DAY, high=last, edges=days, nullable=True)
-        columns[date.name] = ("DATE '2000-01-01' + (random() * 9000)::INTEGER", date)
-    columns["b"] = ("random() < 0.3", Boolean.of("b", nullable=True))
-    return columns
+        made[date.name] = ("DATE '2000-01-01' + (random() * 9000)::INTEGER", date)
+    made["b"] = ("random() < 0.3", Boolean.of("b", nullable=True))
+    return made
 
 
 def _make_large(path: Path, rows: int) -> None:
-    cells = ", ".join(f"{sql} AS {name}" for name, (sql, _) in _columns().items())
+    cells = ", ".join(f"{sql} AS {name}" for name, (sql, _) in columns().items())
     with connect(memory_limit=f"{MEMORY}B") as connection:
         connection.execute(f"COPY (SELECT {cells} FROM range({rows})) TO '{path}' (FORMAT parquet)")
 
@@ -107,14 +107,14 @@ def _stream(rows: int) -> Any:  # noqa: ANN401 - pyarrow is optional
     """A stream of so many rows, in which one batch comes again and again: what is timed is the reading."""
     import pyarrow as pa
 
-    cells = ", ".join(f"{sql} AS {name}" for name, (sql, _) in _columns().items())
+    cells = ", ".join(f"{sql} AS {name}" for name, (sql, _) in columns().items())
     with connect() as connection:
         batch = connection.sql(f"SELECT {cells} FROM range({BATCH})").to_arrow_table().combine_chunks().to_batches()[0]
     return pa.RecordBatchReader.from_batches(batch.schema, (batch for _ in range(rows // BATCH)))
 
 
 def _count_large(what: str) -> dict[str, float]:
-    schema = Schema.of([column for _, column in _columns().values()], name="large")
+    schema = Schema.of([column for _, column in columns().values()], name="large")
     stream = _stream(int(what)) if what.isdigit() else None
     start, cpu = time.perf_counter(), time.process_time()
     if stream is None:

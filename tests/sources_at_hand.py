@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+import sparks
 from priory.data.persons import PersonRule
 from priory.data.schema import Schema
 from priory.data.sources.adbc import Database
@@ -116,6 +117,27 @@ def open_sqlite(request: pytest.FixtureRequest, table: Any, schema: Schema, rule
     return opened(Database(f"sqlite:{path}", stored(dbapi.connect(str(path)), plain)), schema, rule)
 
 
+def spark_frame(request: pytest.FixtureRequest, table: Any, master: str) -> Any:
+    """The table as a frame of Spark, each of its parts in a partition."""
+    from functools import reduce
+
+    from pyarrow import parquet as files
+
+    session, folder = sparks.session(master), folder_of(request)
+    paths = [folder / f"{i}.parquet" for i in range(len(parts(table)))]
+    for path, part in zip(paths, parts(table), strict=True):
+        files.write_table(part, path)
+    return reduce(lambda frame, other: frame.union(other), [session.read.parquet(str(path)) for path in paths])
+
+
+def open_spark(request: pytest.FixtureRequest, table: Any, schema: Schema, rule: PersonRule | None) -> Source:
+    return opened(spark_frame(request, table, sparks.LOCAL), schema, rule)
+
+
+def open_spark_cluster(request: pytest.FixtureRequest, table: Any, schema: Schema, rule: PersonRule | None) -> Source:
+    return opened(spark_frame(request, table, sparks.CLUSTER), schema, rule)
+
+
 # The name of each kind, and how it is opened.
 SOURCES: dict[str, Opener] = {
     "pyarrow": open_arrow,
@@ -125,6 +147,8 @@ SOURCES: dict[str, Opener] = {
     "a file that stays in DuckDB": open_duckdb,
     "a DuckDB relation": open_relation,
     "an Arrow stream": open_stream,
+    "Spark": open_spark,
+    "Spark in two worker processes": open_spark_cluster,
     "PostgreSQL": open_postgres,
     "SQLite": open_sqlite,
 }

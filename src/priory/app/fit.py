@@ -1,8 +1,9 @@
 """Fit: the whole job, from a private table to a release."""
 
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 
 from priory.app.account import accounted
@@ -11,20 +12,22 @@ from priory.app.registry import Mechanism
 from priory.data.schema import Schema
 from priory.data.sources.opening import check_engine, open_source
 from priory.data.sources.source import checked_row_limit
+from priory.data.sources.spark import is_spark_frame
 from priory.errors import BudgetError, DomainError, PrioryError
 from priory.mechanisms.steps.effort import NORMAL, at_effort
-from priory.privacy.budget import Number
+from priory.privacy.budget import Budget, Number
 from priory.privacy.cautions import warn_after
 from priory.privacy.curator import Curator
 from priory.privacy.currency import budget_for
 from priory.privacy.ledger import Ledger
-from priory.privacy.progress import Progress, silent
+from priory.privacy.progress import Progress, Step, silent
 from priory.privacy.randomness import Randomness, source_of
 from priory.privacy.recorder import Recorder
 from priory.privacy.statement import cost_of, sum_of
 from priory.queries.sensitivity import Relation
 from priory.queries.workload import Workload
 from priory.release import Release
+from priory.work import heard_by
 
 
 def fit(
@@ -96,6 +99,7 @@ def fit(
         entry, job = ordered(schema, mechanism, public, by, workload)
         schema, text = job.schema, job.schema.dump()
         checked_row_limit(row_limit)
+        is_elsewhere = engine == "spark" or is_spark_frame(data)
         check_engine(engine)
         recipe = recipe_of(entry, job)
         if effort != NORMAL:
@@ -131,9 +135,12 @@ def fit(
         with account.reservation as reservation:
             if not book.terms.schema:
                 book.bind(text)
-            source = open_source(
-                data, schema, unit=unit, max_rows=max_rows, key=book.secret, row_limit=row_limit, engine=engine
-            )
+            # What is read elsewhere takes long, and reports how far it has come.
+            reading = partial(_read_so_far, progress, budget)
+            with heard_by(reading) if is_elsewhere else nullcontext():
+                source = open_source(
+                    data, schema, unit=unit, max_rows=max_rows, key=book.secret, row_limit=row_limit, engine=engine
+                )
             if source.domain != schema.domain:
                 raise DomainError("the source's attributes are not the schema's")
             zeros = schema.impossible()
@@ -152,6 +159,10 @@ def fit(
         if release.estimate is not None:
             warn_after(budget, release.estimate.total)
         return release
+
+
+def _read_so_far(progress: Progress, budget: Budget, _share: float, note: str) -> None:
+    progress(Step(0, None, Fraction(0), budget, note))
 
 
 def _protected(

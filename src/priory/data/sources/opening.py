@@ -10,6 +10,7 @@ from priory.data.sources.arrow import is_stream
 from priory.data.sources.duckdb import is_relation
 from priory.data.sources.frame_files import is_frame_file, read_frame_file
 from priory.data.sources.source import Source, checked_row_limit
+from priory.data.sources.spark import is_spark_frame, open_spark, read_spark
 from priory.errors import OptionError
 from priory.queries.domain import Domain
 
@@ -59,9 +60,9 @@ def open_source(
     row_limit = checked_row_limit(row_limit)
     rule = _person_rule(schema, unit, max_rows, key)
     if engine == "spark" and isinstance(data, str | Path):
-        from priory.data.sources.spark import read_spark
-
         data = read_spark(str(data))
+    if is_spark_frame(data) and engine in (None, "spark"):
+        return open_spark(data, schema, rule, row_limit)
     if isinstance(data, str | Path) and is_frame_file(data):
         data = read_frame_file(data, schema.reading, [column.name for column in schema.columns])
     if isinstance(data, str | Path) or is_relation(data) or is_stream(data):
