@@ -190,9 +190,24 @@ def test_tables_and_files_are_read_by_name(spark: Any, tmp_path: Path) -> None:
         frame = read_spark(name)
         assert is_spark_frame(frame)
         np.testing.assert_array_equal(open_source(frame, XY).count([("x", "y")])[0].values, expected)
-    for name, reason in (("nobody", "no such table"), (str(tmp_path / "no.parquet"), "no such file")):
+    (tmp_path / "changed" / "_delta_log").mkdir(parents=True)
+    wrong = {"nobody": "no such table", "no.parquet": "no such file", "changed": "table of Delta.*catalogue"}
+    for name, reason in ((str(tmp_path / each) if each != "nobody" else each, wrong[each]) for each in wrong):
         with pytest.raises(DataError, match=reason):
             read_spark(name)
+
+
+@pytest.mark.parametrize("trim", ["true", "false"])
+@pytest.mark.usefixtures("spark")
+def test_csv_files_have_the_cells_that_they_have_elsewhere(trim: str, tmp_path: Path) -> None:
+    columns = "x: {kind: category, levels: [a, '', b], other: z, nullable: true}, y: {kind: text}"
+    reading = f"reading: {{delimiter: ;, header: false, trim: {trim}}}"
+    schema = Schema.parse(f"{{priory: 1, name: s, columns: {{{columns}}}, {reading}}}")
+    (tmp_path / "t.csv").write_text('"a";"two\nlines"\n"";\n;"say ""hi"""\n" b";1\n b ;\nc;2\n')
+    here = open_source(tmp_path / "t.csv", schema).count([("x",)])[0].values
+    there = open_source(tmp_path / "t.csv", schema, engine="spark").count([("x",)])[0].values
+    assert here.sum() == 6
+    np.testing.assert_array_equal(there, here)
 
 
 def test_public_rows_are_checked_and_thinned_there(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
