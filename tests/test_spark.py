@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 
 import sparks
 from priory.app.fit import fit
+from priory.cli import main
 from priory.data.persons import PersonRule, kept_records
 from priory.data.public import public_codes
 from priory.data.schema import Schema
@@ -38,6 +39,7 @@ from priory.privacy.budget import Budget
 from priory.privacy.ledger import Ledger
 from priory.privacy.progress import Step
 from priory.queries.domain import Domain, checked_cliques
+from priory.release import Release
 from spark_faults import DyingTally, FailingEncoder
 
 pytestmark = pytest.mark.filterwarnings(sparks.PANDAS_WARNING, "ignore:distutils Version classes:DeprecationWarning")
@@ -197,6 +199,17 @@ def test_tables_and_files_are_read_by_name(spark: Any, tmp_path: Path) -> None:
             read_spark(name)
 
 
+@pytest.mark.usefixtures("spark")
+def test_the_command_line_fits_what_spark_reads(tmp_path: Path) -> None:
+    (tmp_path / "s.yaml").write_text(XY.dump())
+    folder, output = parquet(tmp_path / "rows", table(300)), tmp_path / "t.priory"
+    where = ["fit", str(folder), "--engine", "spark", "--schema", str(tmp_path / "s.yaml"), "--output", str(output)]
+    with pytest.raises(SystemExit) as ended:
+        main([*where, "--rho", "10000", "--mechanism", "independent"])
+    assert ended.value.code == 0
+    np.testing.assert_allclose(Release.load(output).model.project(()).values, 300, atol=1)
+
+
 @pytest.mark.parametrize("trim", ["true", "false"])
 @pytest.mark.usefixtures("spark")
 def test_csv_files_have_the_cells_that_they_have_elsewhere(trim: str, tmp_path: Path) -> None:
@@ -277,11 +290,11 @@ def test_no_log_and_no_error_has_a_cell_or_the_key(tmp_path: Path, monkeypatch: 
     monkeypatch.undo()
     open_spark(frame, MARKED, rule, 2**32).count([("x",)])
     assert (tmp_path / "failed").exists()
+    assert hidden(words) == []
     logs = sparks.logs()
     assert any(FAILED.encode() in text for text in logs.values())
     assert any(name.startswith("events") and b"FirstInLine" in text for name, text in logs.items())
     assert any("stderr" in name for name in logs)
-    assert hidden(words) == []
 
 
 def test_what_a_task_says_of_a_failure_quotes_nothing(tmp_path: Path) -> None:
