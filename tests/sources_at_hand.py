@@ -75,6 +75,15 @@ def open_duckdb(request: pytest.FixtureRequest, table: Any, schema: Schema, rule
     return open_in_duckdb(parquet(request, table), schema, rule)
 
 
+def open_folder(request: pytest.FixtureRequest, table: Any, schema: Schema, rule: PersonRule | None) -> Source:
+    from pyarrow import parquet as files
+
+    folder = folder_of(request)
+    for i, part in enumerate(parts(table)):
+        files.write_table(part, folder / f"{i}.parquet")
+    return opened(folder, schema, rule)
+
+
 def open_relation(request: pytest.FixtureRequest, table: Any, schema: Schema, rule: PersonRule | None) -> Source:
     import duckdb
 
@@ -145,6 +154,7 @@ SOURCES: dict[str, Opener] = {
     "polars": open_polars,
     "a file": open_file,
     "a file that stays in DuckDB": open_duckdb,
+    "a folder of files": open_folder,
     "a DuckDB relation": open_relation,
     "an Arrow stream": open_stream,
     "Spark": open_spark,

@@ -5,6 +5,7 @@ import pytest
 pa = pytest.importorskip("pyarrow")
 
 import itertools
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,7 +27,7 @@ from priory.data.sources.arrow import Stream, is_stream, stream_of
 from priory.data.sources.duckdb import DuckDBSource
 from priory.data.sources.memory import MemorySource
 from priory.data.sources.opening import open_source
-from priory.errors import DataError, OptionError
+from priory.errors import DataError, MissingExtra, OptionError
 from priory.privacy.budget import Budget
 from priory.privacy.ledger import Ledger
 
@@ -202,3 +203,10 @@ def test_a_data_set_reads_the_columns_that_are_wanted(tmp_path: Path) -> None:
     files = dataset.dataset(tmp_path / "t.parquet")
     assert stream_of(files, ["x"]).names == ["x"]
     assert stream_of(files, ["nobody"]).names == TABLE.column_names
+
+
+def test_spark_without_its_library_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    monkeypatch.setitem(sys.modules, "pyspark.sql", None)
+    with pytest.raises(MissingExtra, match=r"priory\[spark\]"):
+        open_source("register.people", SCHEMA, engine="spark")

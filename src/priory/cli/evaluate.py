@@ -15,7 +15,7 @@ from priory.release import load
 
 def evaluate(
     release: Annotated[Path, typer.Argument(help="The release file.")],
-    private: Annotated[Path | None, typer.Argument(help="The private table that it was made of.")] = None,
+    private: Annotated[str | None, typer.Argument(help="The private table that it was made of.")] = None,
     *,
     adbc: Adbc = None,
     query: DatabaseQuery = None,

@@ -30,7 +30,7 @@ def complete_mechanism(incomplete: str) -> list[tuple[str, str]]:
 
 def fit(
     data: Annotated[
-        Path | None, typer.Argument(help="The private table, of any kind that can be opened; - is CSV from stdin.")
+        str | None, typer.Argument(help="The private table, of any kind that can be opened; - is CSV from stdin.")
     ] = None,
     *,
     schema: Annotated[Path, typer.Option(help="The schema of the table.")],
@@ -46,7 +46,7 @@ def fit(
         str | None,
         typer.Option(help="Which recipe; default: aim, or prior with --public.", autocompletion=complete_mechanism),
     ] = None,
-    public: Annotated[Path | None, typer.Option(help="A public table with the same columns, to start from.")] = None,
+    public: Annotated[str | None, typer.Option(help="A public table with the same columns, to start from.")] = None,
     public_query: Annotated[
         str | None, typer.Option(metavar="SELECT", help="Or with --adbc, the query that gives the public table.")
     ] = None,

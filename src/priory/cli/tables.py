@@ -1,6 +1,5 @@
 """Tables: the options that say where a private table is, and what they stand for."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -24,8 +23,11 @@ Engine = Annotated[
 ]
 
 
-def table_of(path: Path | None, adbc: str | None, query: str | None, driver: str | None = None) -> object:
-    """The table that a path, or an address and a query, stand for."""
+def table_of(path: str | None, adbc: str | None, query: str | None, driver: str | None = None) -> object:
+    """The table that a path, or an address and a query, stand for.
+
+    A path stays the text that it is: pathlib would make one slash of the two in s3://bucket.
+    """
     if adbc is None:
         if path is None:
             raise OptionError("DATA", "name the private table, or the database that holds it (--adbc and --query)")
@@ -41,7 +43,7 @@ def table_of(path: Path | None, adbc: str | None, query: str | None, driver: str
     return Database(adbc, query, driver)
 
 
-def public_of(path: Path | None, adbc: str | None, query: str | None, driver: str | None) -> object | None:
+def public_of(path: str | None, adbc: str | None, query: str | None, driver: str | None) -> object | None:
     """The public table that a path, or a query to the same database, stand for."""
     if query is None:
         return path
