@@ -30,8 +30,8 @@ from priory.data.schema import Schema
 from priory.data.sources.memory import MemorySource
 from priory.data.sources.opening import open_source
 from priory.data.sources.spark import is_spark_frame, open_spark, read_spark
-from priory.data.sources.spark.blocks import Layout, binary
-from priory.data.sources.spark.tallies import Line, Sum, Tally
+from priory.data.sources.spark.blocks import BlockLayout, binary
+from priory.data.sources.spark.tallies import CellLine, Sum, Tally
 from priory.data.sources.spark.workers import FAILED, FirstInLine, TaskFailure
 from priory.errors import DataError, PrioryError
 from priory.privacy.book import Terms
@@ -61,7 +61,7 @@ def cut(columns: Sequence[np.ndarray], ends: Sequence[int]) -> list[list[np.ndar
 @given(SIZES, st.integers(0, 6000), st.lists(st.integers(0, 6000), max_size=4))
 @settings(max_examples=50)
 def test_records_come_out_of_blocks_as_they_went_in(sizes: list[int], records: int, ends: list[int]) -> None:
-    layout, columns = Layout(tuple(sizes)), random_columns(sizes, records)
+    layout, columns = BlockLayout(tuple(sizes)), random_columns(sizes, records)
     pieces = list(layout.unpacked(layout.packed(cut(columns, ends))))
     assert sum(count for _, count in pieces) == records
     for i, column in enumerate(columns):
@@ -73,7 +73,7 @@ def test_records_come_out_of_blocks_as_they_went_in(sizes: list[int], records: i
 @given(st.lists(st.tuples(st.sampled_from("abcde"), st.integers(0, 3)), max_size=40), st.integers(1, 4), st.data())
 def test_the_first_in_line_are_those_of_other_sources(rows: list[tuple[str, int]], most: int, data: Any) -> None:
     rows = sorted(rows)
-    layout, codes = Layout((4,)), np.array([code for _, code in rows], dtype=np.uint8)
+    layout, codes = BlockLayout((4,)), np.array([code for _, code in rows], dtype=np.uint8)
     ends = sorted(data.draw(st.lists(st.integers(0, len(rows)), max_size=3)))
     persons = pa.array([person.encode() for person, _ in rows], pa.binary())
     batch = pa.RecordBatch.from_arrays([persons, binary(codes[:, None])], ["person", "record"])
@@ -91,7 +91,7 @@ CLIQUES = [(), ("a",), ("b", "a"), ("d", "c"), ("d", "a", "b"), ("b", "d")]
 def test_partial_sums_add_up_to_the_counts_in_memory(records: int, ends: list[int], held: int) -> None:
     domain = Domain.of({"a": 3, "b": 40, "c": 1, "d": 900})
     columns = random_columns(domain.shape, records)
-    layout, line = Layout(domain.shape), Line(tuple(checked_cliques(domain, CLIQUES)))
+    layout, line = BlockLayout(domain.shape), CellLine(tuple(checked_cliques(domain, CLIQUES)))
     parts = [list(Tally(domain, line, held)(layout.packed([piece]))) for piece in cut(columns, ends)]
     rows = [{**row, "part": i} for i, batches in enumerate(parts) for batch in batches for row in batch.to_pylist()]
     rows.sort(key=lambda row: (row["chunk"], row["part"]))
@@ -111,7 +111,7 @@ def test_partial_sums_add_up_to_the_counts_in_memory(records: int, ends: list[in
 
 
 def test_partial_sums_of_many_rows_are_exact() -> None:
-    line = Line((Domain.of({"a": 3}),))
+    line = CellLine((Domain.of({"a": 3}),))
     total = np.zeros(3, dtype=np.int64)
     for _ in range(3):
         for row in line.parts(np.array([0, 2]), np.array([2**40 + 1, 2**62 // 3]), 0).to_pylist():
