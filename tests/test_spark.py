@@ -31,7 +31,7 @@ from priory.data.sources.memory import MemorySource
 from priory.data.sources.opening import open_source
 from priory.data.sources.spark import is_spark_frame, open_spark, read_spark
 from priory.data.sources.spark.blocks import BlockLayout, binary
-from priory.data.sources.spark.tallies import CellLine, Sum, Tally
+from priory.data.sources.spark.tallies import BlockTally, CellLine, Sum
 from priory.data.sources.spark.workers import FAILED, FirstInLine, TaskFailure
 from priory.errors import DataError, PrioryError
 from priory.privacy.book import Terms
@@ -92,7 +92,7 @@ def test_partial_sums_add_up_to_the_counts_in_memory(records: int, ends: list[in
     domain = Domain.of({"a": 3, "b": 40, "c": 1, "d": 900})
     columns = random_columns(domain.shape, records)
     layout, line = BlockLayout(domain.shape), CellLine(tuple(checked_cliques(domain, CLIQUES)))
-    parts = [list(Tally(domain, line, held)(layout.packed([piece]))) for piece in cut(columns, ends)]
+    parts = [list(BlockTally(domain, line, held)(layout.packed([piece]))) for piece in cut(columns, ends)]
     rows = [{**row, "part": i} for i, batches in enumerate(parts) for batch in batches for row in batch.to_pylist()]
     rows.sort(key=lambda row: (row["chunk"], row["part"]))
     for _ in range(4):
@@ -261,7 +261,7 @@ def test_a_worker_killed_while_it_counts_changes_no_count_and_no_charge(
     session = sparks.session(sparks.CLUSTER)
     frame = session.range(0, 900, numPartitions=6).selectExpr("cast(id % 3 as int) x", "cast(id % 7 as int) y")
     flag = tmp_path / "died"
-    monkeypatch.setattr("priory.data.sources.spark.source.Tally", partial(DyingTally, flag=flag))
+    monkeypatch.setattr("priory.data.sources.spark.source.BlockTally", partial(DyingTally, flag=flag))
     book = Ledger.create(tmp_path / "book.ledger", Terms(XY.name, XY.dump(), Budget.zcdp(10**4), None))
     release = fit(frame, XY, rho=10**4, mechanism="independent", ledger=book)
     assert flag.exists()

@@ -15,7 +15,7 @@ from priory.data.sources.source import ROW_LIMIT
 from priory.data.sources.spark.blocks import BLOCKS, PERSONS
 from priory.data.sources.spark.sessions import spark_errors
 from priory.data.sources.spark.stages import followed
-from priory.data.sources.spark.tallies import CHUNK, FAN_IN, HELD_CELLS, PARTS, CellLine, Sum, Tally
+from priory.data.sources.spark.tallies import CHUNK, FAN_IN, HELD_CELLS, PARTS, BlockTally, CellLine, Sum
 from priory.data.sources.spark.workers import Encoder, FirstInLine
 from priory.queries.domain import checked_cliques
 
@@ -84,7 +84,7 @@ class SparkSource:
         """Partial sums, few enough for the driver: from each partition, or from levels of tasks that add them up."""
         from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
-        sums = self.blocks.table.mapInArrow(Tally(self.domain, line, HELD_CELLS), PARTS)
+        sums = self.blocks.table.mapInArrow(BlockTally(self.domain, line, HELD_CELLS), PARTS)
         parts = self.partitions
         while parts > FAN_IN or (parts > 1 and 4 * parts * line.size > DRIVER_BYTES):
             parts = -(-parts // FAN_IN)

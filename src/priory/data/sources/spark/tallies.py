@@ -105,7 +105,7 @@ class CellLine:
 
 
 @dataclass(frozen=True)
-class Tally:
+class BlockTally:
     """Counts the records of a partition in the cells of all cliques, in one pass over its blocks."""
 
     domain: Domain
