@@ -20,12 +20,14 @@ from pathlib import Path
 from typing import Any
 
 from bench.counting import MEMORY, columns
-from bench.trees import watched
+from bench.trees import Usage, watched
+from priory.data.kinds import Unmodelled
 from priory.data.schema import Schema
 from priory.data.sources.duckdb import open_in_duckdb
 from priory.data.sources.opening import open_source
 
 ROWS = 20_000_000
+PAIRS = 105
 # Rows that Spark's own grouping sets count: each becomes 105 rows there.
 GROUPED = 1_000_000
 # How Spark makes what `bench.counting.columns` makes in DuckDB.
@@ -40,6 +42,7 @@ JOBS: dict[str, dict[str, Any]] = {
     "Spark, 2 cores": {"job": "spark", "cores": 2},
     "Spark, 1 core": {"job": "spark", "cores": 1},
     "Spark, 2 cores, smaller partitions": {"job": "spark", "cores": 2, "megabytes": 32},
+    "Spark, 2 cores, two rows a person": {"job": "persons", "cores": 2},
     "DuckDB": {"job": "duckdb"},
     "grouping sets of Spark": {"job": "grouping", "cores": 2},
     "fit": {"job": "fit", "cores": 2},
@@ -71,12 +74,18 @@ def table(rows: int, folder: Path, memory: str, names: list[str]) -> None:
 
 
 def _print(name: str, found: dict[str, float]) -> None:
-    seconds = ", ".join(
-        f"{key} {value:.1f} s" for key, value in found.items() if key.startswith(("enc", "count", "fit"))
+    steps = ("encoding", "counting", "counting one pair", "fit")
+    parts = [f"{step} {found[step]:.1f} s" for step in steps if step in found]
+    if "encoding_cpu" in found:
+        each = found["counted"] / 1e9
+        parts.append(f"CPU {found['encoding_cpu'] / each:.0f} ns a row to encode")
+        parts.append(f"{found['counting_cpu'] / each / PAIRS:.2f} ns a row and clique to count")
+    elif "counted" in found:
+        parts.append(f"CPU {1e9 * found['cpu'] / found['counted'] / PAIRS:.0f} ns a row and clique")
+    print(
+        f"{name}: {', '.join(parts)}, {found['cpu']:.0f} CPU s in all, peak {found['peak_gigabytes']:.2f} GB",
+        flush=True,
     )
-    per = 1e9 * found["counting"] / found["counted"] / 105 if "counting" in found else None
-    cost = "" if per is None else f", {per:.2f} ns a row and clique"
-    print(f"{name}: {seconds}{cost}, {found['cpu']:.0f} CPU s, peak {found['peak_gigabytes']:.2f} GB", flush=True)
 
 
 def _measured(spec: dict[str, Any], folder: Path) -> dict[str, float]:
@@ -107,6 +116,7 @@ def _session(spec: dict[str, Any]) -> Any:  # noqa: ANN401 - pyspark is optional
         "spark.local.dir": str(Path(spec["local"]) / "local"),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        "spark.sql.shuffle.partitions": "64",
         "spark.sql.files.maxPartitionBytes": f"{spec.get('megabytes', 128)}m",
     }
     builder: Any = SparkSession.builder.master(f"local[{spec['cores']}]")
@@ -132,24 +142,42 @@ def _spark(spec: dict[str, Any]) -> dict[str, float]:
     return _counted(lambda: open_source(session.read.parquet(spec["path"]), _schema()))
 
 
+def _persons(spec: dict[str, Any]) -> dict[str, float]:
+    """The same where a person has three rows on average, of which two count: with a shuffle by person."""
+    columns = [Unmodelled.of("who", kind="id"), *_schema().columns]
+    frame = _session(spec).read.parquet(spec["path"])
+    named = frame.selectExpr("*", f"cast(rand(99) * {spec['rows'] // 3} as bigint) who")
+    rule = {"unit": "who", "max_rows": 2, "key": bytes(32)}
+    return _counted(lambda: open_source(named, Schema.of(columns, name="large"), **rule))
+
+
 def _duckdb(spec: dict[str, Any]) -> dict[str, float]:
     return _counted(lambda: open_in_duckdb(spec["path"], _schema(), None, memory=MEMORY))
 
 
 def _counted(opened: Any) -> dict[str, float]:  # noqa: ANN401 - a function that opens a source
-    start = time.perf_counter()
+    start, cpu = time.perf_counter(), _cpu()
     source = opened()
-    encoded = time.perf_counter()
+    encoded, encoded_cpu = time.perf_counter(), _cpu()
     pairs = list(itertools.combinations(source.domain, 2))
     rows = source.count(pairs)[0].total
-    counted = time.perf_counter()
+    counted, counted_cpu = time.perf_counter(), _cpu()
     source.count(pairs[:1])
     return {
         "encoding": encoded - start,
         "counting": counted - encoded,
         "counted": rows,
         "counting one pair": time.perf_counter() - counted,
+        "encoding_cpu": encoded_cpu - cpu,
+        "counting_cpu": counted_cpu - encoded_cpu,
     }
+
+
+def _cpu() -> float:
+    """CPU seconds of this process and all that it started and that still run."""
+    usage = Usage()
+    usage.look(os.getpid())
+    return usage.cpu
 
 
 def _grouping(spec: dict[str, Any]) -> dict[str, float]:
@@ -176,7 +204,7 @@ def _fit(spec: dict[str, Any]) -> dict[str, float]:
     return {"fit": time.perf_counter() - start}
 
 
-RUNS = {"make": _make, "spark": _spark, "duckdb": _duckdb, "grouping": _grouping, "fit": _fit}
+RUNS = {"make": _make, "spark": _spark, "persons": _persons, "duckdb": _duckdb, "grouping": _grouping, "fit": _fit}
 
 
 def main() -> None:

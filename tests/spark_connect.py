@@ -16,9 +16,9 @@ from sources_at_hand import parts
 
 
 def main(folder: Path) -> None:
-    """Count each table under each rule, and the first one again when its files are gone."""
+    """Count some tables under some rules, when their files are gone."""
     session = SparkSession.builder.remote("local[2]").getOrCreate()
-    for table, rule in [(table, rule) for table in ("typed", "texts", "no rows") for rule in RULES]:
+    for table, rule in [*(("typed", rule) for rule in RULES), ("texts", "three rows"), ("no rows", "rows")]:
         place = folder / f"{table} {rule}"
         place.mkdir()
         for i, part in enumerate(parts(TABLES[table])):

@@ -9,7 +9,7 @@ from typing import Any
 
 from priory.data.cells import Cells
 from priory.data.codec import Codes
-from priory.data.sources.spark.tallies import Tally
+from priory.data.sources.spark.tallies import BlockTally
 from priory.data.sources.spark.workers import Encoder, mute
 
 
@@ -36,14 +36,14 @@ class FailingEncoder(Encoder):
 
 
 @dataclass(frozen=True)
-class DyingTally(Tally):
+class DyingTally(BlockTally):
     """Kills its executor when it has sent a partial sum, in the first task."""
 
     flag: Path = Path()
 
     @mute
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
-        for part in Tally.__call__(self, batches):
+        for part in BlockTally.__call__(self, batches):
             yield part
             if is_first(self.flag):
                 os.kill(executor(), signal.SIGKILL)

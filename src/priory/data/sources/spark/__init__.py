@@ -18,14 +18,15 @@ def is_spark_frame(data: object) -> bool:
     return type(data).__module__.startswith("pyspark.sql") and hasattr(type(data), "mapInArrow")
 
 
-def read_spark(path_or_table: str) -> DataFrame:
+def read_spark(path_or_table: str, schema: Schema | None = None) -> DataFrame:
     """A Parquet folder or file, a CSV file, or a table of Spark's catalogue, in the session that there is.
 
-    Without one, a session is made: on this machine, or wherever `spark-submit` or Spark's settings say.
+    Without one, a session is made: on this machine, or wherever `spark-submit` or Spark's settings say. What the schema
+    says of reading holds for CSV.
     """
     from priory.data.sources.spark.sessions import read
 
-    return read(path_or_table)
+    return read(path_or_table, schema)
 
 
 def open_spark(frame: object, schema: Schema, rule: PersonRule | None, row_limit: int) -> SparkSource:

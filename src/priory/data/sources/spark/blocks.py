@@ -29,7 +29,7 @@ PERSONS = "person binary, record binary"
 
 
 @dataclass(frozen=True)
-class Layout:
+class BlockLayout:
     """How the codes of records lie in bytes: in a block one attribute after the other, in a record likewise."""
 
     sizes: tuple[int, ...]  # how many values each attribute can take

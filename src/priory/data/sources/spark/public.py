@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from priory.data.public import Misfit, misfit, refuse
-from priory.data.sources.spark.blocks import BLOCKS, Layout
+from priory.data.sources.spark.blocks import BLOCKS, BlockLayout
 from priory.data.sources.spark.sessions import spark_errors
 from priory.data.sources.spark.source import selected
 from priory.data.sources.spark.workers import Encoder, mute
@@ -106,7 +106,7 @@ def _encoder(schema: Schema) -> Encoder:
     return Encoder(schema, tuple(column.name for column in schema.modelled))
 
 
-def _unpacked(layout: Layout, blocks: list[Any]) -> NDArray[np.int64]:
+def _unpacked(layout: BlockLayout, blocks: list[Any]) -> NDArray[np.int64]:
     """The records of all blocks, one row each."""
     tables = [np.zeros((0, len(layout.sizes)), dtype=np.int64)]
     for records, block in blocks:

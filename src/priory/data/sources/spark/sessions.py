@@ -12,6 +12,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from priory.data.dialect import USUAL
+from priory.data.sources.containers import PARQUET_SUFFIXES
+from priory.data.sources.files import BLANKS
+from priory.data.sources.parquet_files import LISTED
 from priory.data.sources.spark.workers import OTHER_VERSION
 from priory.errors import DataError, MissingExtra, PrioryError
 
@@ -20,7 +24,11 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from priory.data.schema import Schema
+
 CSV_SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
+# What stands for a missing cell of a CSV file until it is one: no cell is written so.
+MISSING = "\x1fmissing\x1f"
 # Where a cluster is already chosen, its interpreter and Java are the cluster's business.
 CHOSEN = ("PYSPARK_GATEWAY_PORT", "SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED", "MASTER")
 REASONS = {
@@ -41,7 +49,7 @@ REASONS = {
 }
 
 
-def read(path_or_table: str) -> DataFrame:
+def read(path_or_table: str, schema: Schema | None = None) -> DataFrame:
     """See `priory.data.sources.spark.read_spark`."""
     session = _session()
     # A path has lost one of the two slashes after s3a: and the like.
@@ -49,12 +57,53 @@ def read(path_or_table: str) -> DataFrame:
     suffix = "".join(Path(name.rstrip("/")).suffixes[-2:]).lower()
     with spark_errors(name):
         if suffix.endswith(CSV_SUFFIXES):
-            # Every cell as text: nothing is guessed from rows, and no cell can fail to be read.
-            delimiter = "\t" if ".tsv" in suffix else ","
-            return session.read.csv(name, header=True, sep=delimiter, quote='"', escape='"', enforceSchema=True)
-        if "/" in name or suffix.endswith((".parquet", ".pq")) or Path(name).exists():
+            return _read_csv(session, name, "\t" if ".tsv" in suffix else ",", schema)
+        if "`" not in name and ("/" in name or suffix.endswith(PARQUET_SUFFIXES) or Path(name).exists()):
+            _check_all_count(name)
             return session.read.parquet(name)
         return session.table(name)
+
+
+def _read_csv(session: SparkSession, path: str, delimiter: str, schema: Schema | None) -> DataFrame:
+    """A CSV file with every cell as text: nothing is guessed from rows, and no cell can fail to be read."""
+    reading = schema.reading if schema else USUAL
+    frame: DataFrame = session.read.csv(
+        path,
+        header=reading.header,
+        sep=reading.delimiter or delimiter,
+        encoding=reading.encoding,
+        quote='"',
+        escape='"',
+        # A record with line ends in quotes is one record: as several, one person would count several times.
+        multiLine=True,
+        # An empty cell is missing; one in quotes is an empty text.
+        nullValue=MISSING,
+        emptyValue="",
+    )
+    names = [name.strip(BLANKS) if reading.trim else name for name in frame.columns]
+    if not reading.header and schema is not None:
+        names = [column.name for column in schema.columns]
+    if len(frame.columns) != len(names):
+        found = len(frame.columns)
+        raise DataError(f"{path} has {found} columns; without a header, the schema must declare as many")
+    return (_trimmed(frame) if reading.trim else frame).toDF(*names)
+
+
+def _trimmed(frame: DataFrame) -> DataFrame:
+    """The same without blanks around cells; a cell of nothing else is missing."""
+    places = [f"c{i}" for i in range(len(frame.columns))]
+    trimmed: DataFrame = frame.toDF(*places).selectExpr(
+        *(f"nullif(trim(BOTH '{BLANKS}' FROM {c}), '')" for c in places)
+    )
+    return trimmed
+
+
+def _check_all_count(path: str) -> None:
+    """Refuse a folder in which files of older versions lie about."""
+    for sign, kind in LISTED.items():
+        if Path(path).is_dir() and any(Path(path).glob(sign)):
+            hint = f"give its name in Spark's catalogue, or say {kind.lower()}.`{path}`"
+            raise DataError(f"{path} is a table of {kind}, in which files of older versions lie about; {hint}")
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from priory.data.sources.source import ROW_LIMIT
 from priory.data.sources.spark.blocks import BLOCKS, PERSONS
 from priory.data.sources.spark.sessions import spark_errors
 from priory.data.sources.spark.stages import followed
-from priory.data.sources.spark.tallies import CHUNK, FAN_IN, HELD_CELLS, PARTS, Line, Sum, Tally
+from priory.data.sources.spark.tallies import CHUNK, FAN_IN, HELD_CELLS, PARTS, BlockTally, CellLine, Sum
 from priory.data.sources.spark.workers import Encoder, FirstInLine
 from priory.queries.domain import checked_cliques
 
@@ -71,7 +71,7 @@ class SparkSource:
             return []
         # Tasks hold the counts of the first cliques: so many are held as can be.
         order = sorted(range(len(asked)), key=lambda i: asked[i].size)
-        line = Line(tuple(asked[i] for i in order))
+        line = CellLine(tuple(asked[i] for i in order))
         total = np.zeros(line.size, dtype=np.int64)
         with spark_errors(), followed(self.blocks.table, "counting on Spark"):
             for row in _rows(self._summed(line), line):
@@ -80,11 +80,11 @@ class SparkSource:
         factors = dict(zip(order, line.factors(total), strict=True))
         return [factors[i] for i in range(len(asked))]
 
-    def _summed(self, line: Line) -> DataFrame:
+    def _summed(self, line: CellLine) -> DataFrame:
         """Partial sums, few enough for the driver: from each partition, or from levels of tasks that add them up."""
         from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
-        sums = self.blocks.table.mapInArrow(Tally(self.domain, line, HELD_CELLS), PARTS)
+        sums = self.blocks.table.mapInArrow(BlockTally(self.domain, line, HELD_CELLS), PARTS)
         parts = self.partitions
         while parts > FAN_IN or (parts > 1 and 4 * parts * line.size > DRIVER_BYTES):
             parts = -(-parts // FAN_IN)
@@ -147,7 +147,7 @@ def _partitions(blocks: DataFrame) -> int:
     return 0 if row["last"] is None else int(row["last"]) + 1
 
 
-def _rows(sums: DataFrame, line: Line) -> Any:  # noqa: ANN401 - rows of Spark
+def _rows(sums: DataFrame, line: CellLine) -> Any:  # noqa: ANN401 - rows of Spark
     """The rows at once where they are few, else one partition after the other."""
     return sums.collect() if 8 * line.size <= DRIVER_BYTES else sums.toLocalIterator()
 

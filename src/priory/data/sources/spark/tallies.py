@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from priory.data.sources.memory import tally
-from priory.data.sources.spark.blocks import Layout
+from priory.data.sources.spark.blocks import BlockLayout
 from priory.data.sources.spark.workers import mute
 from priory.queries.factor import Factor, cell_codes
 from priory.version import __version__
@@ -41,7 +41,7 @@ PARTS = "chunk long, part long, cells binary, counts binary"
 
 
 @dataclass(frozen=True)
-class Line:
+class CellLine:
     """The cells of some cliques, one after the other."""
 
     cliques: tuple[Domain, ...]
@@ -105,11 +105,11 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Tally:
+class BlockTally:
     """Counts the records of a partition in the cells of all cliques, in one pass over its blocks."""
 
     domain: Domain
-    line: Line
+    line: CellLine
     held_cells: int = HELD_CELLS
     version: str = __version__
 
@@ -122,7 +122,7 @@ class Tally:
         part = context.partitionId() if context else 0
         held = np.zeros(max(end for end in self.line.offsets if end <= self.held_cells), dtype=np.int64)
         is_any = False
-        for columns, records in Layout(self.domain.shape).unpacked(batches):
+        for columns, records in BlockLayout(self.domain.shape).unpacked(batches):
             is_any = True
             for clique, start in zip(self.line.cliques, self.line.offsets, strict=False):
                 codes = [columns[self.domain.axis[name]] for name in clique]
@@ -140,7 +140,7 @@ class Tally:
 class Sum:
     """Adds up partial sums of the same chunk that come one after the other, those of `fan_in` parts into one."""
 
-    line: Line
+    line: CellLine
     fan_in: int = FAN_IN
     version: str = __version__
 

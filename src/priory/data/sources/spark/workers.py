@@ -10,7 +10,7 @@ import numpy as np
 
 from priory.data.codec import encode
 from priory.data.sources.frames import cells_of
-from priory.data.sources.spark.blocks import BLOCKS_AT_ONCE, Layout, binary, bytes_of
+from priory.data.sources.spark.blocks import BLOCKS_AT_ONCE, BlockLayout, binary, bytes_of
 from priory.data.spelling import person_texts
 from priory.version import __version__
 
@@ -68,9 +68,9 @@ class Encoder:
     version: str = __version__
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> BlockLayout:
         """How the codes lie in bytes."""
-        return Layout(self.schema.domain.shape)
+        return BlockLayout(self.schema.domain.shape)
 
     def __call__(self, batches: Batches) -> Iterator[Any]:
         """Blocks of codes; with `person`, single records with the text that stands for their person."""
@@ -115,7 +115,7 @@ class FirstInLine:
     held, however many a person has.
     """
 
-    layout: Layout
+    layout: BlockLayout
     max_rows: int
     key: bytes = field(repr=False)
     version: str = __version__
@@ -127,7 +127,7 @@ class FirstInLine:
 
     def _kept(self, batches: Batches) -> Iterator[np.ndarray[Any, np.dtype[np.uint8]]]:
         """Rows of bytes that count; a person that may go on in the next batch waits in a line."""
-        line = Line(self)
+        line = PersonLine(self)
         for batch in batches:
             if not batch.num_rows:
                 continue
@@ -136,12 +136,12 @@ class FirstInLine:
             ends = np.append(starts[1:], batch.num_rows)
             if line.person != persons[0].as_py():
                 yield line.first()
-                line = Line(self, persons[0].as_py())
+                line = PersonLine(self, persons[0].as_py())
             line.add(records[: ends[0]])
             if len(starts) > 1:
                 yield line.first()
                 yield self._whole(persons, records, starts[1:-1], ends[1:-1])
-                line = Line(self, persons[int(starts[-1])].as_py())
+                line = PersonLine(self, persons[int(starts[-1])].as_py())
                 line.add(records[starts[-1] :])
         yield line.first()
 
@@ -154,13 +154,13 @@ class FirstInLine:
         parts = []
         for i in many:
             kept[starts[i] : ends[i]] = False
-            line = Line(self, persons[int(starts[i])].as_py())
+            line = PersonLine(self, persons[int(starts[i])].as_py())
             line.add(records[starts[i] : ends[i]])
             parts.append(line.first())
         return np.concatenate([records[kept], *parts])
 
 
-class Line:
+class PersonLine:
     """The records of one person so far, by their place in line; it keeps no more of them than can count."""
 
     def __init__(self, rule: FirstInLine, person: bytes = b"") -> None:
