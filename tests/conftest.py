@@ -6,7 +6,7 @@ import os
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -16,7 +16,20 @@ from hypothesis import HealthCheck, settings
 from priory.errors import MissingExtra
 
 # What `pip install .` does not bring: a test that needs one of these is skipped where it is not installed.
-OPTIONAL = {"altair", "dp_accounting", "numba", "opendp", "pandas", "polars", "pyarrow", "torch", "vl_convert"}
+OPTIONAL = {
+    "adbc_driver_manager",
+    "adbc_driver_postgresql",
+    "adbc_driver_sqlite",
+    "altair",
+    "dp_accounting",
+    "numba",
+    "opendp",
+    "pandas",
+    "polars",
+    "pyarrow",
+    "torch",
+    "vl_convert",
+}
 
 # Two cores shared by the workers make single examples slow at times: a deadline would fail for that alone.
 settings.register_profile("priory", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -39,6 +52,15 @@ def data_dir(request: pytest.FixtureRequest) -> Path:
     if not folder or not Path(folder).is_dir():
         pytest.skip("the real tables are not here: set PRIORY_DATA or --data to their folder")
     return Path(folder)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """The address of a PostgreSQL server of the tests' own."""
+    from postgres_at_hand import postgres_server
+
+    with postgres_server() as address:
+        yield address
 
 
 def missing_library(error: BaseException) -> str | None:

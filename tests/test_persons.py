@@ -27,10 +27,11 @@ from priory.data.cells import Cells
 from priory.data.kinds import Category, Unmodelled
 from priory.data.persons import record_hash
 from priory.data.schema import Schema
+from priory.data.sources.arrow_cells import arrow_cells
 from priory.data.sources.duckdb import spelling
 from priory.data.sources.encoding import person_cell
 from priory.data.sources.files import connect, container_errors
-from priory.data.sources.frames import arrow_cells, pandas_cells
+from priory.data.sources.frames import pandas_cells
 from priory.data.sources.opening import open_source
 from priory.data.spelling import of_cell, person_texts
 from priory.data.sql import Cell

@@ -41,6 +41,7 @@ from priory.privacy.ledger import Ledger
 from priory.queries.domain import Clique, Domain
 from priory.queries.factor import Factor
 from priory.queries.query import Query
+from priory.release import load
 
 DAY = 86_400_000_000
 SCHEMA = Schema.of(
@@ -499,6 +500,22 @@ def test_counts_beyond_32_bits_are_answered_to_the_row() -> None:
     np.testing.assert_array_equal(found, counts)
     model = estimate(measured, curator.domain)
     np.testing.assert_allclose(model.project(("x", "y")).values, counts, rtol=1e-6, atol=1e7)
+
+
+@pytest.mark.parametrize("mechanism", ["independent", "mst", "aim"])
+def test_a_release_of_more_rows_than_32_bits_hold_answers_them(mechanism: str, tmp_path: Path) -> None:
+    schema = Schema.coded({"x": 2, "y": 2})
+    counts = np.array([[2**39 + 1, 2**33], [7, 2**38 - 3]])
+    fit(Huge(counts, 2**40), schema, rho=50, mechanism=mechanism, output=tmp_path / "huge.priory")
+    release = load(tmp_path / "huge.priory")
+    for clique in (("x",), ("y",)) if mechanism == "independent" else (("x",), ("x", "y")):
+        answered = release.marginal(*clique).to_dict()
+        truth = Factor(PAIR, counts).project(clique).values.ravel()
+        np.testing.assert_allclose(answered["estimate"], truth, rtol=1e-6, atol=1e6)
+        assert all(low <= high for low, high in zip(answered["low"], answered["high"], strict=True))
+    total = release.marginal().to_dict()["estimate"][0]
+    assert abs(total - counts.sum()) < 1e6
+    assert len(release.sample(10, seed=0)) == 10
 
 
 def test_a_row_limit_is_declared_by_whoever_opens_a_table(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from priory.app.public_check import public_fitness
     from priory.app.recovery import recover
     from priory.data.schema import Schema
+    from priory.data.sources.adbc import Database
     from priory.data.sources.opening import open_source
     from priory.data.sources.source import Source
     from priory.data.table import Table
@@ -48,13 +49,12 @@ if TYPE_CHECKING:
 
 # fmt: off
 __all__ = [
-    "Budget", "Curator", "Discovery", "Domain", "Factor", "Identity", "Ledger", "Matrix", "Mean", "Measurement",
-    "Mixture", "Model", "Moments", "Part", "Planner",
-    "Point", "Prefix", "PrioryError", "Product", "PublicRows", "Query", "Range",
-    "Recode", "Relation", "Release", "Schema", "Sensitivity", "Set", "Source", "Step", "Table", "Total", "Uniform",
-    "Workload", "combine", "declared_release", "discover", "estimate", "evaluate", "explain", "fit", "forecast", "load",
-    "measure",
-    "open_source", "plan", "public_fitness", "read_measurements", "recover", "sensitivity",
+    "Budget", "Curator", "Database", "Discovery", "Domain", "Factor", "Identity", "Ledger", "Matrix", "Mean",
+    "Measurement", "Mixture", "Model", "Moments", "Part", "Planner", "Point", "Prefix", "PrioryError", "Product",
+    "PublicRows", "Query", "Range", "Recode", "Relation", "Release", "Schema", "Sensitivity", "Set", "Source", "Step",
+    "Table", "Total", "Uniform", "Workload", "combine", "declared_release", "discover", "estimate", "evaluate",
+    "explain", "fit", "forecast", "load", "measure", "open_source", "plan", "public_fitness", "read_measurements",
+    "recover", "sensitivity",
 ]
 # fmt: on
 
@@ -66,6 +66,7 @@ _NAMES = {
     "app.public_check": "public_fitness",
     "app.recovery": "recover",
     "data.schema": "Schema",
+    "data.sources.adbc": "Database",
     "data.sources.opening": "open_source",
     "data.sources.source": "Source",
     "data.table": "Table",

@@ -1,31 +1,34 @@
 """Fit: the whole job, from a private table to a release."""
 
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 
 from priory.app.account import accounted
 from priory.app.recipe import ordered, recipe_of
 from priory.app.registry import Mechanism
 from priory.data.schema import Schema
-from priory.data.sources.opening import open_source
+from priory.data.sources.opening import check_engine, open_source
 from priory.data.sources.source import checked_row_limit
+from priory.data.sources.spark import is_spark_frame
 from priory.errors import BudgetError, DomainError, PrioryError
 from priory.mechanisms.steps.effort import NORMAL
-from priory.privacy.budget import Number
+from priory.privacy.budget import Budget, Number
 from priory.privacy.cautions import warn_after
 from priory.privacy.curator import Curator
 from priory.privacy.currency import budget_for
 from priory.privacy.ledger import Ledger
-from priory.privacy.progress import Progress, silent
+from priory.privacy.progress import Progress, Step, silent
 from priory.privacy.randomness import Randomness, source_of
 from priory.privacy.recorder import Recorder
 from priory.privacy.statement import Statement, cost_of, sum_of
 from priory.queries.sensitivity import Relation
 from priory.queries.workload import Workload
 from priory.release import Release
+from priory.work import heard_by
 
 
 def fit(
@@ -45,6 +48,7 @@ def fit(
     unit: str | None = None,
     max_rows: int | None = None,
     row_limit: int | None = None,
+    engine: str | None = None,
     effort: str = NORMAL,
     progress: Progress = silent,
     randomness: Randomness | str | None = None,
@@ -57,7 +61,8 @@ def fit(
     `Partial` from which `recover` makes a release.
 
     Args:
-        data: the private table: a path, a frame, a DuckDB relation, or a source (which then keeps `max_rows` itself).
+        data: the private table: a path, a frame, a DuckDB relation, a stream of Arrow batches, a `Database`, or a
+            source (which then keeps `max_rows` itself).
         schema: what its columns are; a schema or the path of its file.
         epsilon: what may be spent, with `delta`; pure without it.
         delta: see `epsilon`.
@@ -78,6 +83,8 @@ def fit(
         max_rows: with `unit`, how many rows of one person count; by default the ledger's, 1 without one.
         row_limit: how many rows the table may have at most, as is publicly known; 2^32 by default. Answers have room
             for as many, and are cut off where there are more. A source declares its own.
+        engine: where rows are counted: "memory", "duckdb" or "spark"; by default in memory where they fit it, else in
+            DuckDB. Spark reads `data` as the name of a table or a path of its own.
         effort: "low", "normal" or "high": how large a model the mechanism may make, and how much it looks at; a cap in
             public units, never a clock. Not every mechanism has one.
         progress: called with a `Step` as each round of the mechanism begins.
@@ -93,6 +100,8 @@ def fit(
         entry, job = ordered(schema, mechanism, public, by, workload, effort=effort)
         schema, text = job.schema, job.schema.dump()
         checked_row_limit(row_limit)
+        is_elsewhere = engine == "spark" or is_spark_frame(data)
+        check_engine(engine)
         recipe = recipe_of(entry, job)
         book = Ledger.open(ledger) if isinstance(ledger, str | Path) else ledger
         relation, unit, max_rows = _protected(book, schema, relation, unit, max_rows)
@@ -125,7 +134,12 @@ def fit(
         with account.reservation as reservation:
             if not book.terms.schema:
                 book.bind(text)
-            source = open_source(data, schema, unit=unit, max_rows=max_rows, key=book.secret, row_limit=row_limit)
+            # What is read elsewhere takes long, and reports how far it has come.
+            reading = partial(_read_so_far, progress, budget)
+            with heard_by(reading) if is_elsewhere else nullcontext():
+                source = open_source(
+                    data, schema, unit=unit, max_rows=max_rows, key=book.secret, row_limit=row_limit, engine=engine
+                )
             if source.domain != schema.domain:
                 raise DomainError("the source's attributes are not the schema's")
             zeros = schema.impossible()
@@ -149,6 +163,10 @@ def fit(
 def _at_effort(statement: Statement, effort: str) -> Statement:
     """The statement with the effort of the run, where it is not the usual."""
     return replace(statement, effort="" if effort == NORMAL else effort)
+
+
+def _read_so_far(progress: Progress, budget: Budget, _share: float, note: str) -> None:
+    progress(Step(0, None, Fraction(0), budget, note))
 
 
 def _protected(

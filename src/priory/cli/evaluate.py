@@ -9,14 +9,19 @@ from priory.cli.output import AsJson, json_text, say, write, write_json
 from priory.cli.privacy import Unit, check_output
 from priory.cli.progress import working
 from priory.cli.report import MARK, write_secret
+from priory.cli.tables import Adbc, DatabaseQuery, Driver, Engine, table_of
 from priory.errors import OptionError
 from priory.release import load
 
 
 def evaluate(
     release: Annotated[Path, typer.Argument(help="The release file.")],
-    private: Annotated[Path, typer.Argument(help="The private table that it was made of.")],
+    private: Annotated[str | None, typer.Argument(help="The private table that it was made of.")] = None,
     *,
+    adbc: Adbc = None,
+    query: DatabaseQuery = None,
+    driver: Driver = None,
+    engine: Engine = None,
     target: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="The column to be learned; default: the last with few values.")
     ] = None,
@@ -39,8 +44,9 @@ def evaluate(
         if MARK not in output.name:
             raise OptionError("--output", f"the name of such a file must contain {MARK}, as in people.{MARK}.json")
         check_output(output)
+    table = table_of(private, adbc, query, driver)
     with working("reading the table", is_wanted=not as_json):
-        found = evaluated(load(release), private, target=target, ledger=ledger, unit=unit, seed=seed)
+        found = evaluated(load(release), table, target=target, ledger=ledger, unit=unit, engine=engine, seed=seed)
     if output is not None:
         write_secret(output, json_text(found.to_dict()))
     if as_json:

@@ -17,6 +17,7 @@ from priory.cli.notebook import check_notebook, write_notebook
 from priory.cli.output import AsJson, Stopped, say, write_json, write_statement
 from priory.cli.privacy import Delta, Effort, Epsilon, Rho, Unit, check_release_name
 from priory.cli.progress import shown
+from priory.cli.tables import Adbc, DatabaseQuery, Driver, Engine, public_of, table_of
 from priory.errors import NOTHING_SPENT, PrioryError, SizeError, Spent
 from priory.mechanisms.steps.effort import NORMAL
 from priory.privacy.encoding import encode_statement
@@ -29,11 +30,15 @@ def complete_mechanism(incomplete: str) -> list[tuple[str, str]]:
 
 def fit(
     data: Annotated[
-        Path, typer.Argument(help="The private table, of any kind that can be opened; - is CSV from stdin.")
-    ],
+        str | None, typer.Argument(help="The private table, of any kind that can be opened; - is CSV from stdin.")
+    ] = None,
+    *,
     schema: Annotated[Path, typer.Option(help="The schema of the table.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The release file to write.")],
-    *,
+    adbc: Adbc = None,
+    query: DatabaseQuery = None,
+    driver: Driver = None,
+    engine: Engine = None,
     epsilon: Epsilon = None,
     delta: Delta = None,
     rho: Rho = None,
@@ -41,7 +46,10 @@ def fit(
         str | None,
         typer.Option(help="Which recipe; default: aim, or prior with --public.", autocompletion=complete_mechanism),
     ] = None,
-    public: Annotated[Path | None, typer.Option(help="A public table with the same columns, to start from.")] = None,
+    public: Annotated[str | None, typer.Option(help="A public table with the same columns, to start from.")] = None,
+    public_query: Annotated[
+        str | None, typer.Option(metavar="SELECT", help="Or with --adbc, the query that gives the public table.")
+    ] = None,
     by: Annotated[
         list[str] | None, typer.Option(help="Columns, with commas, that make groups; again for finer.")
     ] = None,
@@ -65,13 +73,13 @@ def fit(
         if notebook is not None:
             check_notebook(notebook)
         release = make_release(
-            data,
+            table_of(data, adbc, query, driver),
             schema,
             epsilon=epsilon,
             delta=delta,
             rho=rho,
             mechanism=mechanism,
-            public=public,
+            public=public_of(public, adbc, public_query, driver),
             by=[level.split(",") for level in by] if by else None,
             ledger=ledger,
             output=output,
@@ -79,6 +87,7 @@ def fit(
             unit=unit,
             max_rows=max_rows,
             row_limit=row_limit,
+            engine=engine,
             effort=effort,
             progress=progress,
             randomness=randomness,

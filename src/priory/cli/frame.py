@@ -15,7 +15,7 @@ import typer
 
 import priory
 from priory.cli.output import Stopped
-from priory.data.visible import visible
+from priory.data.visible import visible, without_passwords
 from priory.errors import NOTHING_SPENT, PrioryError, Spent
 
 INTERRUPTED = 130
@@ -170,7 +170,7 @@ def _nearest(wrong: str, names: list[str]) -> str | None:
 
 def _complain(message: str, kind: str, *, as_json: bool, spent: Spent | None = None) -> None:
     """One line on stderr; where a run was made or refused, with what it spent."""
-    line = " ".join(message.split())
+    line = " ".join(without_passwords(message).split())
     if spent is not None:
         line = f"{line.rstrip('.')}. {spent.text[:1].upper()}{spent.text[1:]}"
     if not as_json:

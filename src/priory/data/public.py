@@ -17,6 +17,7 @@ from priory.data.sources import frames
 from priory.data.sources.containers import plain_file
 from priory.data.sources.files import connect, container_errors, open_file
 from priory.data.sources.frame_files import is_frame_file, read_frame_file
+from priory.data.sources.spark import is_spark_frame
 from priory.data.survey import Seen, survey_file, survey_frame
 from priory.errors import DataError
 
@@ -75,6 +76,10 @@ def misfit(column: ModelledColumn, seen: Seen) -> Misfit:
 def misfits(schema: Schema, frame: object) -> list[Misfit]:
     """How each modelled column of a public table fits the schema; one that lacks columns is refused."""
     names = [column.name for column in schema.modelled]
+    if is_spark_frame(frame):
+        from priory.data.sources.spark.public import spark_misfits
+
+        return spark_misfits(schema, frame)
     if isinstance(frame, str | Path):
         columns = [column.name for column in schema.columns]
         seen = {each.name: each for each in survey_file(frame, schema.reading, columns, wanted=names)}
@@ -93,13 +98,23 @@ def check_public(schema: Schema, frame: object) -> None:
 
 
 def public_codes(schema: Schema, frame: object) -> NDArray[np.int64]:
-    """The rows of a public table as codes, one column for each attribute, once it is found to fit the schema."""
+    """The rows of a public table as codes, one column for each attribute, once it is found to fit the schema.
+
+    Of a frame of Spark that has very many, it is some of them at random, always the same ones.
+    """
+    if is_spark_frame(frame):
+        from priory.data.sources.spark.public import spark_codes
+
+        return _with_rows(spark_codes(schema, frame))
     names = [column.name for column in schema.modelled]
     # As text, not by types found from the cells: "007" is a level that a number would lose.
     found = read_public_file(frame, schema) if isinstance(frame, str | Path) else frame
     cells = frames.cells_of(found, names)
     refuse(misfits(schema, cells))
-    table = np.stack(list(encode(schema, cells).values()), axis=1, dtype=np.int64)
+    return _with_rows(np.stack(list(encode(schema, cells).values()), axis=1, dtype=np.int64))
+
+
+def _with_rows(table: NDArray[np.int64]) -> NDArray[np.int64]:
     if not len(table):
         raise DataError("the public table has no rows; leave it out, or bring one that has")
     return table

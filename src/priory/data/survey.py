@@ -81,6 +81,7 @@ def survey_table(connection: "DuckDBPyConnection", found: OpenTable) -> list[See
 
 def survey_frame(frame: object) -> list[Seen]:
     """The columns of a public data frame."""
+    frame = frames.held(frame)
     names = frames.names_of(frame)
     return [_of_cells(name, cells) for name, cells in frames.cells_of(frame, names).items()]
 

@@ -122,17 +122,19 @@ def evaluate(
     target: str | None = None,
     ledger: Ledger | str | Path | None = None,
     unit: str | None = None,
+    engine: str | None = None,
     seed: int = 0,
 ) -> Evaluation:
     """Judge a release by the private table that it was made of. NOT PRIVATE: for use inside the house only.
 
     Args:
         release: the release.
-        data: the private table: a path, a frame, a DuckDB relation or a source. It is read, and nothing is paid.
+        data: the private table, of any kind that `open_source` takes. It is read, and nothing is paid.
         workload: the queries that matter; by default up to 100 sets of three columns.
         target: the column that the test of learning is about; by default the last one with 2 to 20 values.
         ledger: the book of the release, so that the same rows of each person count.
         unit: the column that says which person a row is about; by default the ledger's, or without one the schema's.
+        engine: where rows are counted, as in `open_source`.
         seed: of the synthetic rows and of the classifiers.
 
     Raises:
@@ -142,7 +144,7 @@ def evaluate(
     """
     learned = _target(release, target)
     workload = _triples(release) if workload is None else workload.checked(release.domain)
-    source = private_source(release, data, ledger, unit)
+    source = private_source(release, data, ledger, unit, engine)
     columns = _similarities(release, source, [(name,) for name in release.domain])
     with stage(0.1, 0.4, "comparing pairs"):
         pairs = _similarities(release, source, spread(release, 2, MOST_PAIRS))
@@ -154,7 +156,11 @@ def evaluate(
 
 
 def private_source(
-    release: Release, data: object, ledger: Ledger | str | Path | None = None, unit: str | None = None
+    release: Release,
+    data: object,
+    ledger: Ledger | str | Path | None = None,
+    unit: str | None = None,
+    engine: str | None = None,
 ) -> Source:
     """The rows of the private table that counted for a release, for the curator's own eyes."""
     if release.schema is None:
@@ -169,6 +175,7 @@ def private_source(
         max_rows=release.statement.budget.max_rows,
         # Without the book nobody knows which rows of a person counted; any others will do for comparing.
         key=bytes(32) if book is None else book.secret,
+        engine=engine,
     )
     if source.domain != release.domain:
         raise DomainError("the table's attributes are not the release's")

@@ -14,8 +14,8 @@ from priory.app.discover.first_look import FirstLook
 from priory.data.persons import PersonRule
 from priory.data.probes import Spellings
 from priory.data.schema.open import NEEDS, OpenSchema, read_names
-from priory.data.sources.containers import PARQUET_SUFFIXES
-from priory.data.sources.frames import names_of
+from priory.data.sources.containers import PARQUET_SUFFIXES, suffix_of
+from priory.data.sources.frames import held, names_of
 from priory.data.sources.raw import Probed, RawTable, open_raw
 from priory.data.sources.source import checked_row_limit
 from priory.errors import BudgetError, LedgerError, OptionError, PrioryError, SchemaError
@@ -84,6 +84,7 @@ def discover(
         SchemaError: names or kinds do not fit. Nothing was spent.
     """
     with _kept_beside(output) as keep, accounted() as account:
+        data = held(data)
         noise = source_of(randomness)
         book = Ledger.open(ledger) if isinstance(ledger, str | Path) else ledger
         known = schema if schema is not None else _names(data, columns, has_header=has_header)
@@ -185,7 +186,7 @@ def _names(data: object, names: Sequence[str] | None, *, has_header: bool | None
         return list(names)
     if not isinstance(data, str | Path):
         return names_of(data)
-    if has_header is not True and not str(data).lower().endswith(PARQUET_SUFFIXES):
+    if has_header is not True and suffix_of(data) not in PARQUET_SUFFIXES:
         raise OptionError(
             "has_header",
             "say that the first line names the columns (has_header=True, --has-header), or name them (columns, "

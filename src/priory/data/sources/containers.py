@@ -14,11 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, cast
 
+from priory.data.sources.parquet_files import PARQUET, ParquetFiles, parquet_files
+from priory.data.visible import without_passwords
 from priory.errors import DataError
 
 STDIN = "-"
 CSV_SUFFIXES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
-PARQUET_SUFFIXES = (".parquet", ".pq")
+PARQUET_SUFFIXES = PARQUET
 JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
 ARROW_SUFFIXES = (".feather", ".arrow")
 SHEET_SUFFIXES = (".xlsx", ".xls", ".xlsb", ".ods")
@@ -46,8 +48,10 @@ CONVERSIONS = {
     ".gsheet": "download it as CSV from Google Sheets",
     ".pdf": "a PDF holds no table; ask for the CSV it was made from",
     ".docx": "copy the table into a spreadsheet and save it as CSV",
+    ".duckdb": "in DuckDB: ATTACH it, then COPY a table TO 'x.parquet'",
     **dict.fromkeys(
-        [".db", ".sqlite", ".sqlite3", ".duckdb"], "in DuckDB: ATTACH it, then COPY a table TO 'x.parquet'"
+        [".db", ".sqlite", ".sqlite3"],
+        "not needed: --adbc sqlite:table.db --query 'SELECT …' reads it, in Python priory.Database",
     ),
     **dict.fromkeys(
         [".xz", ".bz2", ".zst", ".7z", ".rar", ".tar", ".tgz", ".gz"], "unpack it, or pack it as .gz or .zip"
@@ -62,10 +66,12 @@ class PlainFile:
 
     path: Path
     shown: str  # what people call it, for messages
+    parts: ParquetFiles | None = None  # the Parquet files that it stands for, where it is more than one file
 
     def is_any(self, suffixes: tuple[str, ...]) -> bool:
         """Whether the file is of one of these kinds."""
-        return self.path.name.lower().endswith(suffixes)
+        name = self.path.name.lower() if self.parts is None else ".parquet"
+        return name.endswith(suffixes)
 
     def error(self, reason: str) -> DataError:
         """An error about the file, to be raised."""
@@ -79,8 +85,10 @@ def plain_file(path: str | Path, encoding: str = "utf-8") -> Iterator[PlainFile]
     Where it is packed, comes from stdin or is in another encoding, it is a copy in a temporary folder that only its
     owner can open and that is removed at the end.
     """
-    file = PlainFile(Path(path), "stdin" if str(path) == STDIN else str(path))
-    if str(path) != STDIN:
+    if str(path) == STDIN:
+        file = PlainFile(Path(path), "stdin")
+    else:
+        file = _found(path)
         _check_readable(file)
     with tempfile.TemporaryDirectory(prefix="priory-") as folder:
         if str(path) == STDIN:
@@ -98,8 +106,10 @@ def suffix_of(path: str | Path) -> str:
     """The end of the name of the table's file, inside a zip too: what says how it is read."""
     if str(path) == STDIN:
         return ".csv"
-    file = PlainFile(Path(path), str(path))
+    file = _found(path)
     _check_readable(file)
+    if file.parts is not None:
+        return PARQUET_SUFFIXES[0]
     return _suffix(_member(file).filename if file.is_any((".zip",)) else file.path.name)
 
 
@@ -112,19 +122,23 @@ def first_bytes(file: PlainFile, size: int) -> bytes:
         raise file.error(GZIP_REASON) from None
 
 
+def _found(path: str | Path) -> PlainFile:
+    return PlainFile(Path(path), without_passwords(str(path)), parquet_files(path))
+
+
 def _suffix(name: str) -> str:
     return next((suffix for suffix in SUFFIXES if name.lower().endswith(suffix)), "")
 
 
 def _check_readable(file: PlainFile) -> None:
+    if file.parts is not None:
+        return
     if not file.is_any((*SUFFIXES, ".zip")):
         way = CONVERSIONS.get(file.path.suffix.lower())
         raise DataError(
             f"{file.shown} is of a kind that cannot be read; give {', '.join((*SUFFIXES, '.zip'))}"
             + (f". To convert it: {way}" if way else "")
         )
-    if file.path.is_dir():
-        raise DataError(f"{file.shown} is a folder; give a file")
     try:
         with file.path.open("rb"):
             return

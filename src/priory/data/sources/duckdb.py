@@ -9,10 +9,11 @@ import weakref
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 import numpy as np
 
+from priory.data.sources.arrow_codes import keep_codes
 from priory.data.sources.containers import plain_file
 from priory.data.sources.encoding import bounded, encoding, person_cell
 from priory.data.sources.files import OpenTable, connect, container_errors, open_file, open_relation
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
     from priory.data.persons import PersonRule
     from priory.data.schema import Schema
     from priory.queries.domain import Clique, Domain
-
-    Data = str | Path | DuckDBPyRelation
 
 DEFAULT_MEMORY = 2**31
 # DuckDB itself does not start with much less.
@@ -71,24 +70,27 @@ class DuckDBSource:
 
 
 def open_large(
-    data: Data, schema: Schema, rule: PersonRule | None, *, memory: int = DEFAULT_MEMORY, row_limit: int = ROW_LIMIT
+    data: object, schema: Schema, rule: PersonRule | None, *, memory: int = DEFAULT_MEMORY, row_limit: int = ROW_LIMIT
 ) -> Source:
-    """A source over a file or a relation: in memory if its codes fit half of `memory` bytes, else in DuckDB."""
+    """A source over a file, a relation or a stream: in memory if its codes fit half of `memory`, else in DuckDB."""
     source = open_in_duckdb(data, schema, rule, memory=memory, row_limit=row_limit)
-    if _bytes_of_codes(source.connection) * 2 > memory:
-        return source
+    return source if _bytes_of_codes(source.connection) * 2 > memory else moved_to_memory(source)
+
+
+def moved_to_memory(source: DuckDBSource) -> MemorySource:
+    """The same records in memory; the source is closed."""
     try:
         arrays = source.connection.execute("FROM codes").fetchnumpy()
         codes = tuple(np.ascontiguousarray(arrays[f"c{i}"]) for i in range(len(source.domain.attributes)))
-        return MemorySource(source.domain, codes, _records(source.connection), row_limit)
+        return MemorySource(source.domain, codes, _records(source.connection), source.row_limit)
     finally:
         source.close()
 
 
 def open_in_duckdb(
-    data: Data, schema: Schema, rule: PersonRule | None, *, memory: int = DEFAULT_MEMORY, row_limit: int = ROW_LIMIT
+    data: object, schema: Schema, rule: PersonRule | None, *, memory: int = DEFAULT_MEMORY, row_limit: int = ROW_LIMIT
 ) -> DuckDBSource:
-    """A source over a file or a relation that stays in DuckDB, whatever its size."""
+    """A source over a file, a relation or a stream that stays in DuckDB, whatever its size."""
     if memory < LEAST_MEMORY:
         raise OptionError("memory", f"at least {LEAST_MEMORY:,} bytes are needed; got {memory:,}")
     folder = tempfile.mkdtemp(prefix="priory-")
@@ -104,13 +106,18 @@ def open_in_duckdb(
     return source
 
 
+def is_relation(data: object) -> TypeGuard[DuckDBPyRelation]:
+    """Whether this is a DuckDB relation, of whatever copy of the library."""
+    return type(data).__name__ == "DuckDBPyRelation"
+
+
 def _forget(connection: DuckDBPyConnection, folder: str) -> None:
     connection.close()
     shutil.rmtree(folder, ignore_errors=True)
 
 
 def _make_codes(
-    connection: DuckDBPyConnection, data: Data, schema: Schema, rule: PersonRule | None, folder: Path
+    connection: DuckDBPyConnection, data: object, schema: Schema, rule: PersonRule | None, folder: Path
 ) -> None:
     """Create the table `codes`: one row for each record that counts."""
     wanted = [column.name for column in schema.modelled] + ([rule.column] if rule else [])
@@ -121,6 +128,10 @@ def _make_codes(
             query = _query(found, schema, rule, wanted)
             with container_errors(plain.shown):
                 _keep_codes(connection, query, found, schema, rule)
+        return
+    if not is_relation(data):
+        with container_errors("the stream"):
+            keep_codes(connection, data, schema, rule)
         return
     # A relation lives in its owner's database, where we leave nothing: its codes come over in a file of our own.
     view, file = f"priory_{secrets.token_hex(8)}", folder / "codes.parquet"

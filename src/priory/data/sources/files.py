@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 
 from priory.data.dialect import DELIMITERS, USUAL, Dialect, unique_names
 from priory.data.sources.containers import GZIP_REASON, PARQUET_SUFFIXES, PlainFile, first_bytes
-from priory.data.sql import Cell, identifier, literal
+from priory.data.sources.parquet_files import ParquetFiles
+from priory.data.sql import Cell, identifier, listed, literal
 from priory.errors import DataError
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ REASONS = {
     "Maximum line size": "a line is longer than 2 MB; is a quote left open?",
     "magic bytes": "it is not a Parquet file",
     "too small to be a Parquet": "it is not a Parquet file",
+    "Hive partition mismatch": "its folders name different columns; give those that name the same",
+    "HTTP": "it cannot be fetched; check the address, the network and DuckDB's secrets for that store",
     "Out of Memory": "it needs more memory than it was given; give it more, or free some disk space",
     "No space left": "the temporary folder's disk is full",
     "gzip": GZIP_REASON,
@@ -160,8 +163,29 @@ def records(text: str, delimiter: str) -> Iterator[list[str]]:
 
 def _open_parquet(connection: DuckDBPyConnection, file: PlainFile) -> OpenTable:
     table = f"read_parquet({literal(glob.escape(str(file.path)))})"
+    if file.parts is not None:
+        _load(connection, file.parts)
+        # A column that some files lack is missing there; what folders are called are texts, and no type is guessed.
+        options = "hive_partitioning = true, hive_types_autocast = false, union_by_name = true"
+        table = f"read_parquet([{listed(file.parts.files)}], {options})"
     with container_errors(file.shown):
         return open_relation(connection.sql(f"SELECT * FROM {table}"), table)
+
+
+def _load(connection: DuckDBPyConnection, parts: ParquetFiles) -> None:
+    """Let DuckDB read from where the files are; nothing is fetched to make it able to."""
+    import duckdb
+
+    if parts.extension is None:
+        return
+    try:
+        connection.load_extension(parts.extension)
+    except duckdb.Error:
+        name = parts.extension
+        raise DataError(
+            f"{parts.shown}: DuckDB reads from there with its extension {name}, which is not installed; install it "
+            f"once with: python -c \"import duckdb; duckdb.sql('INSTALL {name}')\""
+        ) from None
 
 
 def _header(file: PlainFile, wanted: Collection[str], reading: Dialect) -> tuple[list[str], str]:

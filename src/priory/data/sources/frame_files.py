@@ -7,6 +7,7 @@ from typing import Any
 
 from priory.data.cells import Cells
 from priory.data.dialect import USUAL, Dialect, unique_names
+from priory.data.sources.arrow_cells import arrow_cells
 from priory.data.sources.containers import (
     ARROW_SUFFIXES,
     FRAME_SUFFIXES,
@@ -15,7 +16,6 @@ from priory.data.sources.containers import (
     plain_file,
     suffix_of,
 )
-from priory.data.sources.frames import arrow_cells
 from priory.errors import DataError, MissingExtra
 
 

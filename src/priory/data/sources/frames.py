@@ -4,9 +4,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from priory.data.cells import Cells
+from priory.data.sources.adbc_cells import field_cells
+from priory.data.sources.arrow import is_stream, stream_of
+from priory.data.sources.arrow_cells import arrow_cells, indexed
 from priory.data.table import Table
 from priory.data.yaml_reader import suggestion
 from priory.errors import DataError
@@ -39,6 +41,11 @@ def names_of(frame: Frame) -> list[str]:
     return names
 
 
+def held(frame: Frame) -> Frame:
+    """The same, where it is a stream as an Arrow table in memory, which can be read more than once."""
+    return stream_of(frame).table() if is_stream(frame) else frame
+
+
 def position(have: Sequence[object], name: str) -> int:
     """Where the column `name` is among those the data have; a `DataError` if it is missing or there twice."""
     places = [i for i, other in enumerate(have) if isinstance(other, str) and other == name]
@@ -63,7 +70,9 @@ def _opened(frame: Frame) -> tuple[Names, Read]:
         collected = frame.collect() if type(frame).__name__ == "LazyFrame" else frame
         return list(collected.columns), lambda i: polars_cells(collected.to_series(i))
     if library == "pyarrow" and hasattr(frame, "column_names"):
-        return list(frame.column_names), lambda i: arrow_cells(frame.column(i))
+        return list(frame.column_names), lambda i: field_cells(frame.schema.field(i), frame.column(i))
+    if is_stream(frame):
+        return _opened(held(frame))
     return _opened_by_narwhals(frame)
 
 
@@ -99,7 +108,7 @@ def pandas_cells(series: Any) -> Cells:  # noqa: ANN401 - pandas is optional
     dtype = series.dtype
     if isinstance(dtype, pd.CategoricalDtype):
         index = series.cat.codes.to_numpy()
-        return _indexed(pandas_cells(series.cat.categories.to_series()), index, index < 0)
+        return indexed(pandas_cells(series.cat.categories.to_series()), index, index < 0)
     if isinstance(dtype, pd.ArrowDtype):
         import pyarrow as pa
 
@@ -136,65 +145,3 @@ def polars_cells(series: Any) -> Cells:  # noqa: ANN401 - polars is optional
     if dtype.is_float() or (dtype.is_integer() and dtype not in (pl.Int128, pl.UInt128)):
         return Cells(series.fill_null(0).to_numpy(), null)
     return Cells.objects(series.to_list())
-
-
-def arrow_cells(column: Any) -> Cells:  # noqa: ANN401 - pyarrow is optional
-    """Cells of a pyarrow array or chunked array."""
-    import pyarrow as pa
-
-    column = _arrow_plain(column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column]))
-    kind, null = column.type, column.is_null().to_numpy()
-    if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
-        # With a time zone too: what is stored is the moment in UTC.
-        unit = "D" if pa.types.is_date32(kind) else "ms" if pa.types.is_date64(kind) else kind.unit
-        stored = column.cast(pa.int32()) if unit == "D" else column.cast(pa.int64())
-        return Cells(stored.fill_null(0).to_numpy().astype(f"datetime64[{unit}]"), null)
-    if pa.types.is_boolean(kind):
-        return Cells(column.fill_null(fill_value=False).to_numpy(), null)
-    if pa.types.is_floating(kind):
-        return Cells(column.cast(pa.float64()).fill_null(0.0).to_numpy(), null)
-    if pa.types.is_integer(kind):
-        return Cells(column.fill_null(0).to_numpy(), null)
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
-        return Cells.objects(map(_text, column.cast(pa.large_binary()).to_pylist()))
-    return Cells.objects(map(_arrow_object, column))
-
-
-def _text(stored: bytes | None) -> str | None:
-    """The text in `stored`; Arrow does not check that it is UTF-8, and what is not is no level of any schema."""
-    return None if stored is None else stored.decode(errors="surrogateescape")
-
-
-def _arrow_object(scalar: Any) -> object:  # noqa: ANN401 - pyarrow is optional
-    """The Python object that it stands for, or itself where there is none, such as a time with nanoseconds."""
-    try:
-        return scalar.as_py()
-    except Exception:  # noqa: BLE001 - no value of a cell may raise
-        return scalar
-
-
-def _arrow_plain(column: Any) -> Any:  # noqa: ANN401 - pyarrow is optional
-    """The same values without extension types, run lengths and dictionaries."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    kind = column.type
-    # What a UUID stores are sixteen bytes, which are no text.
-    if isinstance(kind, pa.BaseExtensionType) and kind.extension_name != "arrow.uuid":
-        return _arrow_plain(pa.chunked_array([chunk.storage for chunk in column.chunks], kind.storage_type))
-    if pa.types.is_run_end_encoded(kind):
-        return _arrow_plain(pa.chunked_array([pc.run_end_decode(chunk) for chunk in column.chunks], kind.value_type))
-    if pa.types.is_dictionary(kind):
-        chunks = [chunk.dictionary_decode() for chunk in column.chunks]
-        return _arrow_plain(pa.chunked_array(chunks, kind.value_type))
-    return column
-
-
-def _indexed(levels: Cells, index: NDArray[Any], null: NDArray[np.bool_]) -> Cells:
-    """Cells stored once, with where each is; a level that is itself null makes its cells null."""
-    if not len(levels):
-        return Cells(np.array([None], dtype=object), null, np.zeros(len(index), dtype=np.intp))
-    places = np.where(null, 0, index)
-    if levels.null is not None:
-        null = null | levels.null[places]
-    return Cells(levels.values, null, places if levels.index is None else levels.index[places])

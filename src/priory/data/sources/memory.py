@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from priory.cores import available
 from priory.data.codec import Codes
@@ -39,11 +40,16 @@ class MemorySource:
 
     def _counted(self, clique: Domain) -> Factor:
         columns = [self.codes[self.domain.axis[name]] for name in clique]
-        # A pass over all cells for each block would cost more than it saves where there are more cells than records.
-        block = max(BLOCK, 4 * clique.size)
-        # Without columns there is one cell, which every record is in.
-        counts = np.full(clique.size, 0 if columns else self.records, dtype=np.int64)
-        for start in range(0, self.records if columns else 0, block):
-            cells = cell_codes([column[start : start + block] for column in columns], clique.shape)
-            counts += np.bincount(cells, minlength=clique.size)
-        return Factor(clique, counts.reshape(clique.shape))
+        return Factor(clique, tally(columns, clique, self.records).reshape(clique.shape))
+
+
+def tally(columns: Sequence[Codes], clique: Domain, records: int) -> NDArray[np.int64]:
+    """How many of so many records fall into each cell of a clique, in C order, by the codes of its attributes."""
+    # A pass over all cells for each block would cost more than it saves where there are more cells than records.
+    block = max(BLOCK, 4 * clique.size)
+    # Without columns there is one cell, which every record is in.
+    counts = np.full(clique.size, 0 if columns else records, dtype=np.int64)
+    for start in range(0, records if columns else 0, block):
+        cells = cell_codes([column[start : start + block] for column in columns], clique.shape)
+        counts += np.bincount(cells, minlength=clique.size)
+    return counts
