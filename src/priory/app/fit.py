@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import nullcontext, suppress
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -14,7 +15,7 @@ from priory.data.sources.opening import check_engine, open_source
 from priory.data.sources.source import checked_row_limit
 from priory.data.sources.spark import is_spark_frame
 from priory.errors import BudgetError, DomainError, PrioryError
-from priory.mechanisms.steps.effort import NORMAL, at_effort
+from priory.mechanisms.steps.effort import NORMAL
 from priory.privacy.budget import Budget, Number
 from priory.privacy.cautions import warn_after
 from priory.privacy.curator import Curator
@@ -23,7 +24,7 @@ from priory.privacy.ledger import Ledger
 from priory.privacy.progress import Progress, Step, silent
 from priory.privacy.randomness import Randomness, source_of
 from priory.privacy.recorder import Recorder
-from priory.privacy.statement import cost_of, sum_of
+from priory.privacy.statement import Statement, cost_of, sum_of
 from priory.queries.sensitivity import Relation
 from priory.queries.workload import Workload
 from priory.release import Release
@@ -96,14 +97,12 @@ def fit(
         DataError: the public table does not fit the schema, or has no rows. Nothing was spent.
     """
     with accounted() as account:
-        entry, job = ordered(schema, mechanism, public, by, workload)
+        entry, job = ordered(schema, mechanism, public, by, workload, effort=effort)
         schema, text = job.schema, job.schema.dump()
         checked_row_limit(row_limit)
         is_elsewhere = engine == "spark" or is_spark_frame(data)
         check_engine(engine)
         recipe = recipe_of(entry, job)
-        if effort != NORMAL:
-            recipe = at_effort(recipe, effort)
         book = Ledger.open(ledger) if isinstance(ledger, str | Path) else ledger
         relation, unit, max_rows = _protected(book, schema, relation, unit, max_rows)
         # What part of the budget private choices cost; all of it where a mechanism does not say.
@@ -147,9 +146,9 @@ def fit(
             curator = Curator(
                 reservation, source, randomness=noise, progress=progress, impossible=zeros, journal=recorder
             )
-            recorder.begin(curator.statement(entry.name), reservation.number)
+            recorder.begin(_at_effort(curator.statement(entry.name), effort), reservation.number)
             release = recipe.run(curator, budget)
-        release = release.with_schema(schema)
+        release = replace(release, statement=_at_effort(release.statement, effort)).with_schema(schema)
         # What was measured is paid for, whether or not a model can be made of it.
         with suppress(PrioryError):
             release = release.with_estimate()
@@ -163,6 +162,11 @@ def fit(
 
 def _read_so_far(progress: Progress, budget: Budget, _share: float, note: str) -> None:
     progress(Step(0, None, Fraction(0), budget, note))
+
+
+def _at_effort(statement: Statement, effort: str) -> Statement:
+    """The statement with the effort of the run, where it is not the usual."""
+    return replace(statement, effort="" if effort == NORMAL else effort)
 
 
 def _protected(

@@ -7,6 +7,7 @@ import typer
 
 from priory.cli.output import AsJson, json_text, say, write, write_json
 from priory.cli.privacy import Unit, check_output
+from priory.cli.progress import working
 from priory.cli.report import MARK, write_secret
 from priory.cli.tables import Adbc, DatabaseQuery, Driver, Engine, table_of
 from priory.errors import OptionError
@@ -44,7 +45,8 @@ def evaluate(
             raise OptionError("--output", f"the name of such a file must contain {MARK}, as in people.{MARK}.json")
         check_output(output)
     table = table_of(private, adbc, query, driver)
-    found = evaluated(load(release), table, target=target, ledger=ledger, unit=unit, engine=engine, seed=seed)
+    with working("reading the table", is_wanted=not as_json):
+        found = evaluated(load(release), table, target=target, ledger=ledger, unit=unit, engine=engine, seed=seed)
     if output is not None:
         write_secret(output, json_text(found.to_dict()))
     if as_json:

@@ -1,5 +1,6 @@
 """Sample: the verb for synthetic rows."""
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
@@ -9,7 +10,8 @@ import typer
 from priory.cli.output import AsJson, json_escaped, say, stdout, write_json
 from priory.cli.privacy import check_output
 from priory.cli.progress import counting
-from priory.data.streaming import check_suffix, json_lines, write_batches, write_csv
+from priory.data.lines import json_lines, write_csv
+from priory.data.streaming import check_suffix, write_batches
 from priory.data.table import Table
 from priory.release import Release
 
@@ -38,14 +40,21 @@ def sample(
     batches = found.batches(rows, where=where, seed=seed)
     if not found.statement.is_private:
         say(found.statement.lines[0])
+    wanted = found.model.total if rows is None else rows
+    counted = counting(batches, wanted, "rows", is_wanted=not as_json and (output is not None or not _is_watched()))
     if output is None:
-        _print(batches, as_json=as_json)
+        _print(counted, as_json=as_json)
         return
-    written = write_batches(counting(batches, rows, "rows"), output)
+    written = write_batches(counted, output)
     if as_json:
         write_json({"output": str(output), "rows": written})
         return
     say(f"Wrote {written:,} synthetic rows to {output}.")
+
+
+def _is_watched() -> bool:
+    """Whether a person reads the rows as they come."""
+    return sys.stdout.isatty()
 
 
 def _print(batches: Iterator[Table], *, as_json: bool) -> None:
