@@ -114,6 +114,8 @@ ROWS: list[dict[str, Any]] = [
     {"who": None, "paid": Decimal("NaN"), "letter": "", "until": dt.date(2001, 5, 1), "member": True},
     {"who": NOBODY[:-1] + "e", "letter": "x", "seen": dt.datetime(2002, 7, 1, 12), "until": dt.date(9999, 1, 1)},
     {"who": NOBODY, "letter": "ab", "until": dt.date(1, 1, 1), "member": False},
+    {"who": None, "letter": "ab", "seen": dt.datetime(9999, 1, 1)},
+    {"who": None, "letter": "ab", "seen": dt.datetime(1, 1, 1)},
 ]
 
 
@@ -126,7 +128,8 @@ def test_types_of_postgresql_are_read_as_what_they_are(postgres: str) -> None:
         )
         for row in ROWS:
             names = ", ".join(row)
-            far = {dt.date(9999, 1, 1): "'infinity'", dt.date(1, 1, 1): "'-infinity'"}
+            far: dict[Any, str] = {dt.date(9999, 1, 1): "'infinity'", dt.date(1, 1, 1): "'-infinity'"}
+            far |= {dt.datetime(9999, 1, 1): "'infinity'", dt.datetime(1, 1, 1): "'-infinity'"}
             cells = [far.get(cell, "NULL" if cell is None else f"'{cell}'") for cell in row.values()]
             cursor.execute(f"INSERT INTO types ({names}) VALUES ({', '.join(cells)})")
         connection.commit()
