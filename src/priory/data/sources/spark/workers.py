@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 import numpy as np
 
 from priory.data.codec import encode
+from priory.data.persons import record_hash
 from priory.data.sources.frames import cells_of
 from priory.data.sources.spark.blocks import BLOCKS_AT_ONCE, BlockLayout, binary, bytes_of
 from priory.data.spelling import person_texts
@@ -147,17 +148,23 @@ class FirstInLine:
 
     def _whole(self, persons: Any, records: Any, starts: Any, ends: Any) -> np.ndarray[Any, np.dtype[np.uint8]]:  # noqa: ANN401 - arrays of optional libraries
         """The records that count of persons all of whose records are here."""
-        many = np.flatnonzero(ends - starts > self.max_rows)
+        if not len(starts):
+            return records[:0]  # type: ignore[no-any-return]
         kept = np.zeros(len(records), dtype=bool)
-        if len(starts):
-            kept[starts[0] : ends[-1]] = True
-        parts = []
+        kept[starts[0] : ends[-1]] = True
+        many = np.flatnonzero(ends - starts > self.max_rows)
+        rows = np.concatenate([starts[:0], *(np.arange(starts[i], ends[i]) for i in many)])
+        # All at once: a step of NumPy for each person would take longer than the hashes.
+        codes = zip(*(column.tolist() for column in self.layout.record_columns(records[rows])), strict=True)
         for i in many:
-            kept[starts[i] : ends[i]] = False
-            line = PersonLine(self, persons[int(starts[i])].as_py())
-            line.add(records[starts[i] : ends[i]])
-            parts.append(line.first())
-        return np.concatenate([records[kept], *parts])
+            person = persons[int(starts[i])].as_py().decode(errors="surrogatepass")
+            line, last, copies = [], None, 0
+            for row, record in zip(range(starts[i], ends[i]), codes, strict=False):
+                copies = copies + 1 if record == last else 1
+                last = record
+                line.append((record_hash(self.key, person, record, copies), row))
+            kept[[row for _, row in sorted(line)[self.max_rows :]]] = False
+        return records[kept]  # type: ignore[no-any-return]
 
 
 class PersonLine:
@@ -182,8 +189,6 @@ class PersonLine:
 
     def _stand(self) -> None:
         """Give the waiting records their places, and keep the first."""
-        from priory.data.persons import record_hash
-
         person = self.person.decode(errors="surrogatepass")
         table = np.frombuffer(b"".join(self._waiting), dtype=np.uint8).reshape(len(self._waiting), -1)
         columns = [column.tolist() for column in self.rule.layout.record_columns(table)]
