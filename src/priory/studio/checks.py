@@ -112,12 +112,12 @@ def total_budget(settings: Settings, *, discovers: bool = False) -> Budget:
     )
 
 
-def run_budget(settings: Settings, book: Ledger | None, epsilon: str | None = None) -> Budget:
+def run_budget(settings: Settings, book: Ledger | None, epsilon: str | None = None, delta: str | None = None) -> Budget:
     """What the next run may spend, about the persons of the ledger."""
     total = None if book is None else book.terms.total
     return Budget.of(
         epsilon=settings.epsilon if epsilon is None else epsilon,
-        delta=run_delta(settings, book) or None,
+        delta=delta or run_delta(settings, book) or None,
         relation=settings.relation if total is None else total.relation,
         max_rows=1 if total is None else total.max_rows,
     )

@@ -1,5 +1,7 @@
 """Commands: every step of a project as the command line that does the same, run in its folder."""
 
+import csv
+import io
 import shlex
 from collections.abc import Sequence
 
@@ -77,6 +79,23 @@ def fit(settings: Settings, *, delta: str, output: str) -> Arguments:
         *_option("--public", _file(settings.public)),
         *_option("--mechanism", settings.mechanism),
         *_option("--effort", "" if settings.effort == "normal" else settings.effort),
+        *_option("--ledger", settings.ledger),
+        *_option("--output", output),
+    )
+
+
+def more(settings: Settings, columns: Sequence[str], *, epsilon: str, delta: str, output: str) -> Arguments:
+    """Measure one marginal once more, with all of the budget."""
+    line = io.StringIO()
+    csv.writer(line, lineterminator="").writerow(columns)
+    return (
+        "fit",
+        _file(settings.private),
+        *_option("--schema", settings.schema),
+        *_option("--epsilon", epsilon),
+        *_option("--delta", delta),
+        *("--mechanism", "hdmm"),
+        *_option("--workload", line.getvalue()),
         *_option("--ledger", settings.ledger),
         *_option("--output", output),
     )

@@ -20,8 +20,8 @@ from priory.studio.folder import Folder
 
 State = Literal["running", "ended", "failed", "cancelled", "interrupted"]
 Kind = Literal["fit", "discover", "estimate", "combine"]
-# The command line, as a process.
-PRIORY = (sys.executable, "-m", "priory")
+# The command line, as a process. -P: files in the folder of the project are no code to be imported.
+PRIORY = (sys.executable, "-P", "-m", "priory")
 _NAME = re.compile("[0-9]{4}")
 _MOST_SAID = 64 << 10
 
@@ -35,6 +35,7 @@ class Job:
         kind: what it does.
         arguments: of each command, what stands after `priory`.
         output: the name of the file it makes.
+        paid: the name of the file that its paid command makes, where another one follows.
         purpose: what it was for, in the words of whoever started it.
         plan: the digest of what was confirmed, by which the same form is known that is sent twice.
         started: when, in seconds since 1970.
@@ -50,6 +51,7 @@ class Job:
     kind: Kind
     arguments: tuple[tuple[str, ...], ...]
     output: str
+    paid: str
     purpose: str
     plan: str
     started: float
@@ -95,6 +97,7 @@ class Jobs:
         arguments: Sequence[Sequence[str]],
         *,
         output: str,
+        paid: str = "",
         purpose: str = "",
         plan: str = "",
         lines: int = 0,
@@ -117,6 +120,7 @@ class Jobs:
                     "arguments": [list(each) for each in arguments],
                     "cwd": str(self._folder.root),
                     "output": output,
+                    "paid": paid or output,
                     "purpose": purpose,
                     "plan": plan,
                     "started": time.time(),
@@ -148,6 +152,7 @@ class Jobs:
             kind=known["kind"],
             arguments=tuple(tuple(each) for each in known["arguments"]),
             output=known["output"],
+            paid=known["paid"],
             purpose=known["purpose"],
             plan=known["plan"],
             started=known["started"],

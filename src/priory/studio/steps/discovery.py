@@ -4,12 +4,12 @@ from starlette.responses import Response
 
 from priory.data.schema.open import OpenSchema
 from priory.errors import OptionError, PrioryError
-from priory.privacy.budget import Budget, rounded_down, rounded_up
+from priory.privacy.budget import Budget
 from priory.privacy.recorder import partial_path
 from priory.studio import checks, commands
 from priory.studio.hub import Studio
 from priory.studio.steps.columns import check_unbound
-from priory.studio.steps.run import Order, earlier, free_output, opened, started
+from priory.studio.steps.run import Order, earlier, free_output, opened, priced, started
 from priory.studio.visit import Refusal, Visit
 
 
@@ -69,13 +69,9 @@ def ordered(studio: Studio) -> Order:
     budget = Budget.of(
         epsilon=settings.discover_epsilon, delta=delta or None, relation=total.relation, max_rows=total.max_rows
     )
-    price, letter = book.price(budget), total.currency.letter
-    if price > book.left():
-        raise OptionError("epsilon", "this is more than is left in the ledger")
     output = free_output(studio, "schema-discovered", ".yaml")
-    words = f"at most {budget}, which is {letter} = {rounded_up(price)} in the ledger"
-    left = f"{letter} = {rounded_down(book.left() - price)}"
-    return Order((commands.discover(settings, delta=delta, output=output),), output, words, left)
+    arguments = commands.discover(settings, delta=delta, output=output)
+    return Order((arguments,), output, *priced(book, budget))
 
 
 def start(visit: Visit) -> Response:

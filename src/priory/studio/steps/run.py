@@ -4,11 +4,12 @@ import hashlib
 import json
 import re
 from dataclasses import dataclass
+from datetime import datetime
 
 from starlette.responses import Response
 
-from priory.errors import PrioryError
-from priory.privacy.budget import rounded_down, rounded_up
+from priory.errors import OptionError, PrioryError
+from priory.privacy.budget import Budget, rounded_down, rounded_up
 from priory.privacy.ledger import Entry, EntryState, Ledger
 from priory.privacy.recorder import partial_path
 from priory.studio import checks, commands
@@ -27,6 +28,7 @@ class Order:
     output: str
     price: str  # what it may cost, in words
     left: str  # what is left in the ledger then
+    paid: str = ""  # what its paid command makes, where another one follows
 
     @property
     def digest(self) -> str:
@@ -56,15 +58,16 @@ def ordered(studio: Studio) -> Order:
     settings, book = studio.settings, opened(studio)
     output = free_output(studio, settings.name)
     arguments = commands.fit(settings, delta=checks.run_delta(settings, book), output=output)
-    return priced(book, studio, (arguments,), output)
+    return Order((arguments,), output, *priced(book, checks.run_budget(settings, book)))
 
 
-def priced(book: Ledger, studio: Studio, arguments: tuple[tuple[str, ...], ...], output: str) -> Order:
-    """A run with its price at the ledger."""
-    budget = checks.run_budget(studio.settings, book)
-    price, letter = book.price(budget), book.terms.total.currency.letter
+def priced(book: Ledger, budget: Budget) -> tuple[str, str]:
+    """What a budget costs at the ledger and what is left then, in words; an `OptionError` if there is less."""
+    price, left, letter = book.price(budget), book.left(), book.terms.total.currency.letter
+    if price > left:
+        raise OptionError("epsilon", f"this costs {letter} = {rounded_up(price)}, and {rounded_down(left)} is left")
     words = f"at most {budget}, which is {letter} = {rounded_up(price)} in the ledger"
-    return Order(arguments, output, words, f"{letter} = {rounded_down(book.left() - price)}")
+    return words, f"{letter} = {rounded_down(left - price)}"
 
 
 def opened(studio: Studio) -> Ledger:
@@ -75,10 +78,10 @@ def opened(studio: Studio) -> Ledger:
     return book
 
 
-def free_output(studio: Studio, name: str, suffix: str = RELEASE_SUFFIX) -> str:
-    """A name for what a run makes that no file and no earlier run has."""
+def free_output(studio: Studio, name: str, suffix: str = RELEASE_SUFFIX, also: str = "") -> str:
+    """A name for what a run makes that no file and no earlier run has, and that is not `also`."""
     stem = re.sub(r"[^\w-]+", "-", name).strip("-")[:60] or "release"
-    taken = {job.output for job in studio.jobs.all()}
+    taken = {also} | {name for job in studio.jobs.all() for name in (job.output, job.paid)}
     return studio.folder.free_name(stem, suffix, taken)
 
 
@@ -107,6 +110,7 @@ def started(visit: Visit, order: Order, kind: str, back: str) -> Response:
             "discover" if kind == "discover" else "fit",
             order.commands,
             output=order.output,
+            paid=order.paid,
             purpose=visit.text("purpose").strip()[:500],
             plan=order.digest,
             lines=lines,
@@ -174,8 +178,6 @@ def entry_of(job: Job, entries: tuple[Entry, ...]) -> Entry | None:
 
 
 def _seconds(when: str) -> float:
-    from datetime import datetime
-
     return datetime.fromisoformat(when).timestamp()
 
 
@@ -187,7 +189,7 @@ def cancel(visit: Visit) -> Response:
 
 def can_estimate(studio: Studio, job: Job) -> bool:
     """Whether a run that ended early left something to make a release of."""
-    output = studio.folder.root / job.output
+    output = studio.folder.root / job.paid
     is_early = job.kind == "fit" and job.state in ("failed", "cancelled", "interrupted")
     return is_early and partial_path(output).is_file() and not output.exists()
 
@@ -203,8 +205,8 @@ def estimate(visit: Visit) -> Response:
 
 def estimated(studio: Studio, job: Job) -> Job:
     """Start the estimate of a run that ended early."""
-    arguments = commands.estimate(partial_path(job.output).name, job.output)
-    return studio.jobs.start("estimate", (arguments,), output=job.output, purpose=job.purpose)
+    arguments = commands.estimate(partial_path(job.paid).name, job.paid)
+    return studio.jobs.start("estimate", (arguments,), output=job.paid, purpose=job.purpose)
 
 
 def resume(studio: Studio) -> Job | None:
