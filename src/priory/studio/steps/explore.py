@@ -1,0 +1,13 @@
+"""Explore: a step of the studio."""
+
+from starlette.responses import Response
+
+from priory.studio.visit import Visit
+
+
+def show(visit: Visit) -> Response:
+    """The page of the step."""
+    return visit.page("explore.html", title="Explore")
+
+
+ROUTES = [("/explore", "GET", show)]

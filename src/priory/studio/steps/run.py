@@ -1,0 +1,13 @@
+"""Run: a step of the studio."""
+
+from starlette.responses import Response
+
+from priory.studio.visit import Visit
+
+
+def show(visit: Visit) -> Response:
+    """The page of the step."""
+    return visit.page("run.html", title="Run")
+
+
+ROUTES = [("/run", "GET", show)]
