@@ -12,7 +12,7 @@ from pathlib import Path
 import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import FormData, UploadFile
+from starlette.datastructures import FormData, QueryParams, UploadFile
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -53,7 +53,7 @@ def _endpoint(studio: Studio, handler: Handler) -> Callable[[Request], Awaitable
         if request.method == "POST":
             form = await request.form(max_files=1, max_fields=20_000, max_part_size=MOST_BYTES)
             uploads = {name: await file.read() for name, file in form.items() if isinstance(file, UploadFile)}
-        visit = Visit(studio, _step(request.url.path), request.path_params, dict(request.query_params), form, uploads)
+        visit = Visit(studio, _step(request.url.path), request.path_params, request.query_params, form, uploads)
         if request.method == "POST":
             token = request.headers.get(CSRF_HEADER) or visit.text(CSRF_FIELD)
             if not is_form_own(studio.keys, token):
@@ -88,7 +88,7 @@ def _error(visit: Visit, message: str, status: int) -> Response:
 def _missing(studio: Studio) -> Callable[[Request, Exception], Awaitable[Response]]:
     async def missing(request: Request, error: Exception) -> Response:
         status = error.status_code if isinstance(error, HTTPException) else 500
-        visit = Visit(studio, "", {}, {})
+        visit = Visit(studio, "", {}, QueryParams())
         return await run_in_threadpool(_error, visit, "There is no such page.", status)
 
     return missing

@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from starlette.datastructures import FormData, UploadFile
+from starlette.datastructures import FormData, QueryParams, UploadFile
 from starlette.responses import FileResponse, HTMLResponse, JSONResponse, RedirectResponse, Response
 
 from priory.studio.hub import Studio
@@ -53,7 +53,7 @@ class Visit:
         studio: Studio,
         step: str,
         names: Mapping[str, str],
-        query: Mapping[str, str],
+        query: QueryParams,
         form: FormData | None = None,
         uploads: Mapping[str, bytes] | None = None,
     ) -> None:
