@@ -6,6 +6,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 from priory.data.table import Table
 from priory.release import Release
@@ -19,6 +20,7 @@ from priory.studio.question import Question
 MOST_GROUPS, MOST_ALONG, MOST_ROWS = 100, 40, 500
 # Where cells with so small a share of their column reach zero, no ring is drawn: there would be one nearly everywhere.
 LEAST_RINGED = 0.02
+MISSING = "missing"
 TITLES = {"count": "records", "share": "share", "cdf": "share with at most this", "sum": "sum"}
 
 # The renderer is one machine, which two threads must not enter at once.
@@ -65,14 +67,10 @@ def warm() -> None:
     _drawn(charts.groups_chart([row], is_ordered=False), "", "warm")
 
 
-def overview(release: Release, file: str) -> Html:
-    """How strongly all pairs of columns go together."""
-    return _overview(release.digest, file, release) if release.digest else _overview.__wrapped__("", file, release)
-
-
 @lru_cache(maxsize=8)
-def _overview(_digest: str, file: str, release: Release) -> Html:
-    words = f"How strongly each pair of columns of {shortened(file)} goes together; the table of quality lists the pairs"
+def overview(release: Release) -> Html:
+    """How strongly all pairs of columns go together."""
+    words = "How strongly each pair of columns goes together, as shades; the table of pairs has the strongest as numbers"
     return _drawn(plotted(release, []), words, "overview")
 
 
@@ -88,9 +86,12 @@ def _chart(release: Release, question: Question, table: Table) -> charts.Chart |
         axes.insert(0, table.names[0])
     if len(table) < 2 or not 1 <= len(axes) <= 2 or len(table.names) < len(axes) + 2:
         return None
-    labels = [[_label(value) for value in table.to_dict()[name]] for name in axes]
-    if table.kind(_estimate(table)) in ("date", "datetime"):
+    labels = [_labels(table.to_dict()[name]) for name in axes]
+    kind = table.kind(table.names[-4])
+    if kind in ("date", "datetime"):
         return _moments(table, labels) if len(table) <= MOST_GROUPS else None
+    if kind not in ("integer", "real"):
+        return None
     if len(axes) == 1:
         [texts] = labels
         return _groups(release, question, table, texts, axes[0]) if len(table) <= MOST_GROUPS else None
@@ -101,8 +102,8 @@ def _groups(release: Release, question: Question, table: Table, labels: list[str
     columns = {column.name: column for column in release.columns.modelled}
     is_ordered = axis not in columns or Attribute.of(columns[axis]).is_ordered
     rows = [
-        {"label": label, "estimate": estimate, "low": low, "high": high, "own": label != _label(None)}
-        for label, (estimate, low, high) in zip(distinct(labels), _intervals(table), strict=True)
+        {"label": label, "estimate": estimate, "low": low, "high": high, "own": label != MISSING}
+        for label, (estimate, low, high) in zip(labels, _intervals(table), strict=True)
     ]
     return charts.groups_chart(rows, is_ordered=is_ordered, title=_title(question))
 
@@ -124,42 +125,50 @@ def _heat(question: Question, table: Table, labels: list[list[str]]) -> charts.C
         down, across = across, down
     if max(len(set(down)), len(set(across))) > MOST_ALONG:
         return None
-    rows = [
-        {"down": one, "across": other, "share": estimate, "unsure": low is not None and low <= 0 < (estimate or 0.0)}
-        for one, other, (estimate, low, _) in zip(down, across, _intervals(table), strict=True)
-    ]
-    is_share = question.what in ("share", "cdf")
-    from_zero = question.what in ("count", "share", "cdf", "sum")
-    largest = max((float(row["share"] or 0.0) for row in rows), default=0.0)
+    intervals = _intervals(table)
+    largest = max((estimate or 0.0 for estimate, _, _ in intervals), default=0.0)
     # A ring says that there may be nobody; of a mean or a median that reaches zero it would say nothing.
-    kept = [{**row, "unsure": row["unsure"] and from_zero and (row["share"] or 0.0) > LEAST_RINGED * largest} for row in rows]
-    return charts.heat_chart(kept, _title(question), ".0%" if is_share else "~s", from_zero=from_zero)
+    counts = question.what in ("count", "share", "cdf", "sum")
+    rows = [
+        {
+            "down": one,
+            "across": other,
+            "share": estimate,
+            "unsure": counts and low is not None and low <= 0 and (estimate or 0.0) > LEAST_RINGED * largest,
+        }
+        for one, other, (estimate, low, _) in zip(down, across, intervals, strict=True)
+    ]
+    number = ".0%" if question.what in ("share", "cdf") else "~s"
+    return charts.heat_chart(rows, _title(question), number, from_zero=counts)
 
 
 def _title(question: Question) -> str:
     return TITLES.get(question.what, shortened(f"{question.what} of {question.column}", 40))
 
 
-def _estimate(table: Table) -> str:
-    """The column of the estimates; the ends of the intervals and the source follow it."""
-    return table.names[-4]
-
-
-def _ends(table: Table) -> list[list[object]]:
+def _ends(table: Table) -> list[list[Any]]:
+    """Estimates and ends of intervals, which stand before the source."""
     values = table.to_dict()
     return [values[name] for name in table.names[-4:-1]]
 
 
-def _intervals(table: Table) -> list[tuple[float | None, ...]]:
-    return [tuple(_finite(value) for value in row) for row in zip(*_ends(table), strict=True)]
+def _intervals(table: Table) -> list[tuple[float | None, float | None, float | None]]:
+    return [(_finite(one), _finite(low), _finite(high)) for one, low, high in zip(*_ends(table), strict=True)]
 
 
 def _finite(value: object) -> float | None:
     return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
 
 
+def _labels(values: Sequence[object]) -> list[str]:
+    """Labels of an axis: the same for the same value, and others for others even where they are cut short."""
+    each = list(dict.fromkeys(values))
+    names = dict(zip(each, distinct([_label(value) for value in each]), strict=True))
+    return [names[value] for value in values]
+
+
 def _label(value: object) -> str:
-    return "missing" if value is None else shortened(cell_text(value), 34)
+    return MISSING if value is None else shortened(cell_text(value), 34)
 
 
 def _drawn(chart: charts.Chart, words: str, prefix: str) -> Html:

@@ -32,7 +32,7 @@ SIGNS = MappingProxyType(
         "<=": "is at most",
         ">": "is above",
         ">=": "is at least",
-        "in": "is one of (one per line)",
+        "in": "is one of (with ; between)",
         "is null": "is missing",
         "is not null": "is not missing",
     }
@@ -53,7 +53,7 @@ class Test:
     def text(self) -> str:
         """The test as SQL writes it.
 
-        >>> Test("owner's age", ">=", "30").text, Test("sex", "in", "F\\nM").text
+        >>> Test("owner's age", ">=", "30").text, Test("sex", "in", "F; M").text
         ('"owner\\'s age" >= 30', '"sex" in (\\'F\\', \\'M\\')')
         """
         name = '"' + self.column.replace('"', '""') + '"'
@@ -64,7 +64,7 @@ class Test:
         if not self.value.strip():
             raise OptionError("where", f"column {self.column!r} is compared with nothing; give a value")
         if self.sign == "in":
-            values = [_literal(line.strip()) for line in self.value.splitlines() if line.strip()]
+            values = [_literal(line.strip()) for line in self.value.split(";") if line.strip()]
             return f"{name} in ({', '.join(values)})"
         return f"{name} {self.sign} {_literal(self.value.strip())}"
 
