@@ -41,6 +41,8 @@ LEAST_RINGED = 0.02
 SHORT = "format(datum.value, '~s')"
 
 _TAG, _NAME = re.compile("<[^<>]*>"), re.compile(r'\bid="([^"]*)"')
+# The picture has one description, and nothing inside it is announced by itself.
+_ROLE = re.compile(r' (?:role="graphics-[a-z]+"|aria-roledescription="[^"]*")')
 
 Row = Mapping[str, object]
 Chart = Any  # altair has no types
@@ -308,7 +310,7 @@ def drawn(chart: Chart, words: str, prefix: str) -> Html:
     for number, name in enumerate(names):
         changes |= {f'id="{name}"': f'id="{prefix}-part-{number}"', f"url(#{name})": f"url(#{prefix}-part-{number})"}
     # Only inside tags: between them are the labels, as they are spelled.
-    svg = _TAG.sub(lambda tag: _changed(tag[0], changes), svg)
+    svg = _TAG.sub(lambda tag: _changed(_ROLE.sub("", tag[0]), changes), svg)
     return Html(svg.replace("<svg", f'<svg role="img" aria-label="{escaped(words)}"', 1))
 
 
