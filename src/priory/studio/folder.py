@@ -1,6 +1,7 @@
 """Folder: the files that the studio may touch, all of them below one folder."""
 
 import os
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -88,13 +89,13 @@ class Folder:
         except (DataError, OSError):
             return []  # a link that leads out of the folder, or to nothing
 
-    def free_name(self, stem: str, suffix: str) -> str:
-        """A name that no file in the folder has: the stem itself, or with a number after it."""
+    def free_name(self, stem: str, suffix: str, taken: Collection[str] = ()) -> str:
+        """A name that no file in the folder has, and is not `taken`: the stem itself, or with a number after it."""
         number = 1
         while True:
             name = f"{stem}{'' if number == 1 else f'-{number}'}{suffix}"
-            taken = (self.root / each for each in (name, f"{name}.partial"))
-            if not any(os.path.lexists(path) for path in taken):
+            paths = (self.root / each for each in (name, f"{name}.partial"))
+            if name not in taken and not any(os.path.lexists(path) for path in paths):
                 return name
             number += 1
 

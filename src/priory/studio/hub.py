@@ -1,19 +1,22 @@
 """Hub: everything that the pages of one project share."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from priory.data.schema import Schema
-from priory.data.schema.open import OpenSchema
+from priory.data.survey import Seen, survey_file
+from priory.data.writing import written_whole
 from priory.errors import DataError, PrioryError
 from priory.privacy.ledger import Ledger
+from priory.privacy.statement import Statement
 from priory.release import Release, load
 from priory.studio.folder import Folder
+from priory.studio.forecasts import Forecasts
 from priory.studio.jobs import PRIORY, Jobs
 from priory.studio.project import NAME, Settings, SettingsFile
+from priory.studio.schema_store import Columns, Drafts, parsed
 from priory.studio.security import Keys
 
 RELEASE_SUFFIX = ".priory"
@@ -37,8 +40,12 @@ class Studio:
         self.folder = folder
         self.keys = Keys()
         self.jobs = Jobs(folder, command)
+        self.forecasts = Forecasts(folder, command)
         self._file = SettingsFile(folder.root / NAME)
+        self.drafts = Drafts(folder.kept / "columns.json")
+        self._survey: tuple[object, dict[str, Seen]] | None = None
         self._releases: dict[tuple[str, int, int], Release] = {}
+        self._statements: dict[tuple[str, int, int], Statement] = {}
         self._lock = threading.Lock()
 
     @property
@@ -62,25 +69,38 @@ class Studio:
         except (OSError, UnicodeDecodeError):
             raise DataError(f"{self.settings.schema} cannot be read as UTF-8 text") from None
 
-    def schema(self) -> Schema | OpenSchema | None:
+    def schema(self) -> Columns | None:
         """The schema, whole or with columns that are still open; None where there is none.
 
         Raises:
             SchemaError: the file is wrong.
         """
         text = self.schema_text()
-        if text is None:
-            return None
-        try:
-            return Schema.parse(text, path=self.settings.schema)
-        except PrioryError:
-            try:
-                opened = OpenSchema.parse(text, path=self.settings.schema)
-            except PrioryError:
-                opened = None
-            if opened is None or not opened.open:
-                raise
-            return opened
+        return None if text is None else parsed(text, self.settings.schema)
+
+    def write_schema(self, text: str) -> None:
+        """Write the schema file."""
+        with written_whole(self.schema_path()) as draft:
+            draft.write_text(text, encoding="utf-8", newline="\n")
+
+    def is_bound(self) -> bool:
+        """Whether the ledger is bound to a schema: another one, or an edit of it, would be refused by every run."""
+        book = self.ledger()
+        return book is not None and bool(book.terms.schema)
+
+    def surveyed(self) -> Mapping[str, Seen]:
+        """The distinct cells of the public table, by column; empty where there is none, or it cannot be read."""
+        settings, schema = self.settings, self.schema()
+        if not settings.public or schema is None:
+            return {}
+        path = self.folder.file(settings.public)
+        facts = path.stat()
+        names = tuple(column.name for column in schema.columns)
+        key = (settings.public, facts.st_mtime_ns, facts.st_size, schema.reading, names)
+        with self._lock:
+            if self._survey is None or self._survey[0] != key:
+                self._survey = key, {seen.name: seen for seen in survey_file(path, schema.reading, names)}
+            return self._survey[1]
 
     def ledger(self) -> Ledger | None:
         """The book; None where it is still to be made."""
@@ -101,11 +121,22 @@ class Studio:
             for made, path in sorted(found, reverse=True)
         ]
 
-    def release(self, name: str) -> Release:
-        """A release in the folder, kept in memory until others are asked for."""
+    def statement(self, name: str) -> Statement:
+        """The privacy statement of a release in the folder."""
+        facts = self._release_path(name).stat()
+        key = (name, facts.st_mtime_ns, facts.st_size)
+        if key not in self._statements:
+            self._statements[key] = self.release(name).statement
+        return self._statements[key]
+
+    def _release_path(self, name: str) -> Path:
         if not name.endswith(RELEASE_SUFFIX):
             raise DataError(f"{name!r} is no release")
-        path = self.folder.file(name)
+        return self.folder.file(name)
+
+    def release(self, name: str) -> Release:
+        """A release in the folder, kept in memory until others are asked for."""
+        path = self._release_path(name)
         facts = path.stat()
         key = (name, facts.st_mtime_ns, facts.st_size)
         with self._lock:

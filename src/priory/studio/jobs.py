@@ -36,6 +36,7 @@ class Job:
         arguments: of each command, what stands after `priory`.
         output: the name of the file it makes.
         purpose: what it was for, in the words of whoever started it.
+        plan: the digest of what was confirmed, by which the same form is known that is sent twice.
         started: when, in seconds since 1970.
         lines: how many lines the ledger had before.
         state: how it stands.
@@ -50,6 +51,7 @@ class Job:
     arguments: tuple[tuple[str, ...], ...]
     output: str
     purpose: str
+    plan: str
     started: float
     lines: int
     state: State
@@ -88,7 +90,14 @@ class Jobs:
         return place
 
     def start(
-        self, kind: Kind, arguments: Sequence[Sequence[str]], *, output: str, purpose: str = "", lines: int = 0
+        self,
+        kind: Kind,
+        arguments: Sequence[Sequence[str]],
+        *,
+        output: str,
+        purpose: str = "",
+        plan: str = "",
+        lines: int = 0,
     ) -> Job:
         """Start a job, unless one that makes the same output was started before: then that one.
 
@@ -109,6 +118,7 @@ class Jobs:
                     "cwd": str(self._folder.root),
                     "output": output,
                     "purpose": purpose,
+                    "plan": plan,
                     "started": time.time(),
                     "lines": lines,
                 }
@@ -139,6 +149,7 @@ class Jobs:
             arguments=tuple(tuple(each) for each in known["arguments"]),
             output=known["output"],
             purpose=known["purpose"],
+            plan=known["plan"],
             started=known["started"],
             lines=known["lines"],
             state=state,

@@ -47,6 +47,7 @@ NOTES = {
     "made": "The ledger was made. Keep it beside the data and back it up.",
     "cancelled": "The run was asked to end.",
     "changed": "The settings were changed since that page was shown. Nothing was started: look again and confirm.",
+    "busy": "Another run goes on. Nothing was started: wait for its end, or cancel it.",
     "adopted": "The discovered schema is now the project's. Read it through.",
 }
 

@@ -98,7 +98,9 @@ class Guard:
             return _refused("Open the address that priory studio shows in the terminal: it lets one browser in.", 403)
         length = headers.get("content-length", "0")
         if not re.fullmatch("[0-9]{1,15}", length) or int(length) > MOST_BYTES:
-            return _refused(f"At most {MOST_BYTES >> 20} MiB can be sent. Tables are not sent: put them in the folder.", 413)
+            return _refused(
+                f"At most {MOST_BYTES >> 20} MiB can be sent. Tables are not sent: put them in the folder.", 413
+            )
         return None
 
     def _is_own(self, method: str, host: str, headers: Headers) -> bool:
@@ -118,7 +120,9 @@ class Guard:
     def _enter(self, scope: Scope) -> Response:
         token = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
         if scope["method"] != "GET" or not self._keys.used(token):
-            return _refused("This address was used already, or is of another server. The terminal shows the new one.", 403)
+            return _refused(
+                "This address was used already, or is of another server. The terminal shows the new one.", 403
+            )
         response = RedirectResponse("/", 303)
         response.set_cookie(self._cookie, self._keys.session, httponly=True, samesite="strict", path="/")
         self._entered()

@@ -12,7 +12,7 @@ from pathlib import Path
 import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import FormData, QueryParams, UploadFile
+from starlette.datastructures import FormData, UploadFile
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -26,6 +26,7 @@ from priory.studio.progress import STEPS, first_open
 from priory.studio.security import CSRF_FIELD, CSRF_HEADER, ENTER, MOST_BYTES, Guard, is_form_own
 from priory.studio.steps import (
     budget,
+    column,
     columns,
     discovery,
     explore,
@@ -38,10 +39,11 @@ from priory.studio.steps import (
     run,
     table,
 )
+from priory.studio.steps.run import resume
 from priory.studio.visit import HERE, Refusal, Visit
 
 HOST = "127.0.0.1"
-MODULES = (table, columns, discovery, persons, budget, run, explore, rows, more, handing, history, files)
+MODULES = (table, columns, column, discovery, persons, budget, run, explore, rows, more, handing, history, files)
 Handler = Callable[[Visit], Response]
 
 
@@ -66,7 +68,9 @@ def _endpoint(studio: Studio, handler: Handler) -> Callable[[Request], Awaitable
         if request.method == "POST":
             form = await request.form(max_files=1, max_fields=20_000, max_part_size=MOST_BYTES)
             uploads = {name: await file.read() for name, file in form.items() if isinstance(file, UploadFile)}
-        visit = Visit(studio, _step(request.url.path), request.path_params, request.query_params, form, uploads)
+        visit = Visit(
+            studio, _step(request.url.path), request.path_params, request.query_params, form=form, uploads=uploads
+        )
         if request.method == "POST":
             token = request.headers.get(CSRF_HEADER) or visit.text(CSRF_FIELD)
             if not is_form_own(studio.keys, token):
@@ -95,13 +99,15 @@ def _answer(visit: Visit, handler: Handler) -> Response:
 
 
 def _error(visit: Visit, message: str, status: int) -> Response:
-    return visit.page("error.html", title="That did not work", status=status, message=visit.studio.folder.shown(message))
+    return visit.page(
+        "error.html", title="That did not work", status=status, message=visit.studio.folder.shown(message)
+    )
 
 
 def _missing(studio: Studio) -> Callable[[Request, Exception], Awaitable[Response]]:
-    async def missing(request: Request, error: Exception) -> Response:
+    async def missing(_request: Request, error: Exception) -> Response:
         status = error.status_code if isinstance(error, HTTPException) else 500
-        visit = Visit(studio, "", {}, QueryParams())
+        visit = Visit(studio, "", {})
         return await run_in_threadpool(_error, visit, "There is no such page.", status)
 
     return missing
@@ -154,6 +160,7 @@ def serve(
         def entered() -> None:
             say(f"A browser was let in. For another one: {address()}")
 
+        resume(studio)
         app = _Idle(app_of(studio, port, entered=entered))
         server = _server(app)
         say(f"Open {address()}")

@@ -16,6 +16,10 @@ from priory.studio.progress import NOTES, STEPS, standing
 from priory.version import __version__
 
 HERE = Path(__file__).parent
+REPORT_POLICY = (
+    "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; font-src data:; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'"
+)
 
 
 class Refusal(Exception):
@@ -53,13 +57,20 @@ class Visit:
         studio: Studio,
         step: str,
         names: Mapping[str, str],
-        query: QueryParams,
+        query: QueryParams | None = None,
+        *,
         form: FormData | None = None,
         uploads: Mapping[str, bytes] | None = None,
     ) -> None:
-        self.studio, self.step, self.names, self.query = studio, step, names, query
+        self.studio, self.step, self.names = studio, step, names
+        self._queries = query or QueryParams()
+        self.query: Mapping[str, str] = self._queries
         self._form = form or FormData()
         self.uploads = uploads or {}
+
+    def asked(self, parameter: str) -> list[str]:
+        """All that parameters of this name say."""
+        return self._queries.getlist(parameter)
 
     def text(self, field: str) -> str:
         """What a field of the form says, with the line ends of this system; empty where it is missing."""
@@ -104,6 +115,10 @@ class Visit:
     def json(self, data: Any) -> Response:  # noqa: ANN401 - whatever JSON can hold
         """Data for a script of the page."""
         return JSONResponse(json.loads(json.dumps(data)))
+
+    def report(self, markup: str) -> Response:
+        """A report, which has its style inside: it may show itself, and do nothing else."""
+        return HTMLResponse(markup, headers={"content-security-policy": REPORT_POLICY})
 
     def download(self, content: Path | bytes | str, name: str, media_type: str) -> Response:
         """A file to be saved."""
