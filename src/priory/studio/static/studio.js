@@ -35,9 +35,10 @@ function sendAtOnce() {
 
 /* A run tells how far it is; the page is loaded anew when it has ended. */
 function followJob() {
-  const job = one("#job[data-url]");
+  const job = one('#job[data-url][data-state="running"]');
   if (!job) return;
   const show = (name, text) => { for (const each of all(`[data-show="${name}"]`, job)) each.textContent = text; };
+  const lost = (text) => { show("lost", text); for (const each of all('[data-show="lost"]', job)) each.hidden = !text; };
   async function look() {
     try {
       const found = await (await fetch(job.dataset.url, { cache: "no-store" })).json();
@@ -49,9 +50,9 @@ function followJob() {
       for (const bar of all('progress[data-show="share"]', job)) {
         if (found.share === null) bar.removeAttribute("value"); else bar.value = found.share;
       }
-      show("lost", "");
+      lost("");
     } catch {
-      show("lost", "The server does not answer. The run goes on without it: start priory studio again to see it.");
+      lost("The server does not answer. The run goes on without it: start priory studio again to see it.");
     }
     setTimeout(look, 1000);
   }
@@ -65,18 +66,17 @@ function spoken(seconds) {
 
 /* The slider moves ε; the forecast follows as it comes. */
 function forecast() {
-  const box = one("#forecast[data-url]"), field = one("#epsilon");
+  const box = one("#forecast[data-url]"), field = one("#epsilon"), delta = one("#delta");
   if (!box || !field) return;
-  const slider = one("#epsilon-slider");
-  let asked = 0;
+  let asked = 0, waiting;
   async function ask() {
     const mine = ++asked;
     box.setAttribute("aria-busy", "true");
     for (;;) {
+      const given = new URLSearchParams({ epsilon: field.value, ...(delta && { delta: delta.value }) });
       let found;
       try {
-        const address = `${box.dataset.url}?epsilon=${encodeURIComponent(field.value)}${delta()}`;
-        found = await (await fetch(address, { cache: "no-store" })).json();
+        found = await (await fetch(`${box.dataset.url}?${given}`, { cache: "no-store" })).json();
       } catch { found = { state: "wrong", message: "The server does not answer." }; }
       if (mine !== asked) return;
       fill(box, found);
@@ -86,36 +86,50 @@ function forecast() {
     }
     box.setAttribute("aria-busy", "false");
   }
-  const delta = () => { const given = one("#delta"); return given ? `&delta=${encodeURIComponent(given.value)}` : ""; };
-  let waiting;
   const later = () => { clearTimeout(waiting); waiting = setTimeout(ask, 150); };
-  if (slider) {
-    const positions = slider.dataset.positions.split(" ");
-    const say = () => slider.setAttribute("aria-valuetext", `ε = ${positions[slider.value]}`);
-    slider.addEventListener("input", () => { field.value = positions[slider.value]; say(); field.dispatchEvent(new Event("input", { bubbles: true })); });
-    field.addEventListener("input", () => {
-      const near = positions.reduce((best, each, i) => Math.abs(Math.log(each / field.value)) < Math.abs(Math.log(positions[best] / field.value)) ? i : best, 0);
-      slider.value = near; say();
-    });
-    say();
-  }
-  field.addEventListener("input", later);
-  one("#delta")?.addEventListener("input", later);
+  for (const each of [field, delta]) each?.addEventListener("input", later);
   ask();
 }
 
-function fill(box, found) {
-  for (const part of all("[data-show]", box)) {
-    const value = found[part.dataset.show];
-    if (part.tagName === "UL") {
-      part.replaceChildren(...(value ?? []).map((words) => element("li", words)));
-    } else if (part.tagName === "TBODY") {
-      part.replaceChildren(...(value ?? []).map((each) => row(each)));
-    } else if (value !== undefined) {
-      part.textContent = value ?? "";
-    }
+function slide() {
+  const slider = one("#epsilon-slider[data-positions]"), field = one("#epsilon");
+  if (!slider || !field) return;
+  const positions = slider.dataset.positions.split(" ");
+  const distance = (i) => Math.abs(Math.log(positions[i] / field.value));
+  const say = () => slider.setAttribute("aria-valuetext", `ε = ${positions[slider.value]}`);
+  function follow() {
+    if (!(field.value > 0)) return;
+    slider.value = positions.reduce((best, _, i) => (distance(i) < distance(best) ? i : best), 0);
+    say();
   }
-  for (const part of all("[data-state]", box)) part.hidden = !part.dataset.state.split(" ").includes(found.state);
+  slider.addEventListener("input", () => {
+    field.value = positions[slider.value];
+    say();
+    field.dispatchEvent(new Event("input", { bubbles: true }));
+  });
+  field.addEventListener("input", (event) => { if (event.isTrusted) follow(); });
+  follow();
+  slider.closest(".slider").hidden = false;
+}
+
+const SAID = {
+  mean: (share) => `${(100 * share).toFixed(1)} %`,
+  seconds: spoken,
+  memory: (bytes) => (bytes < 1e9 ? `${Math.max(1, Math.round(bytes / 1e6))} MB` : `${(bytes / 1e9).toFixed(1)} GB`),
+};
+
+function fill(box, found) {
+  const has = found.mean !== undefined && found.mean !== null;
+  const words = { working: has ? "A closer forecast is on its way." : "Rehearsing …", wrong: found.message, done: "" };
+  for (const part of all("[data-show]", box)) {
+    const name = part.dataset.show, value = found[name];
+    if (name === "status") { part.textContent = words[found.state] ?? ""; continue; }
+    if (!has || value === undefined || value === null) continue;
+    if (part.tagName === "TBODY") part.replaceChildren(...value.map(row));
+    else part.textContent = SAID[name] ? SAID[name](value) : value;
+  }
+  if (has) one("[data-part]", box).hidden = false;
+  if (found.state === "wrong") one("[data-part]", box).hidden = true;
 }
 
 function element(name, text) {
@@ -178,9 +192,32 @@ function helpToAsk() {
   });
 }
 
+/* A form shows what goes with the kind, or with who is protected. */
+function fitForm() {
+  for (const part of all(".for[data-kinds], .for[data-protects]")) {
+    const [name, fits] = part.dataset.kinds ? ["kind", part.dataset.kinds] : ["protects", part.dataset.protects];
+    const chosen = () => one(`select[name="${name}"]`)?.value ?? one(`input[name="${name}"]:checked`)?.value;
+    const fit = () => { part.hidden = !fits.split(" ").includes(chosen()); };
+    for (const each of all(`[name="${name}"]`)) each.addEventListener("change", fit);
+    fit();
+  }
+}
+
+/* The line of a text that has a problem. */
+function goToLine() {
+  const text = one("textarea[data-line]");
+  const line = Number(text?.dataset.line);
+  if (!line) return;
+  const start = text.value.split("\n").slice(0, line - 1).join("\n").length + (line > 1 ? 1 : 0);
+  const end = text.value.indexOf("\n", start);
+  text.focus();
+  text.setSelectionRange(start, end < 0 ? text.value.length : end);
+  text.scrollTop = (line - 3) * parseFloat(getComputedStyle(text).lineHeight);
+}
+
 /* Where a page shows a problem, the reader begins at the first field that has one. */
 function goToProblem() {
   one('[aria-invalid="true"]')?.focus();
 }
 
-for (const start of [keepWhatWasTyped, sendAtOnce, followJob, forecast, helpToAsk, goToProblem]) start();
+for (const start of [keepWhatWasTyped, sendAtOnce, followJob, slide, forecast, fitForm, helpToAsk, goToProblem, goToLine]) start();
