@@ -1,4 +1,4 @@
-"""Notebook: writing the notebook of a release where it was asked for."""
+"""Notebook: the option that writes a Jupyter notebook of a release."""
 
 import os
 from pathlib import Path
@@ -19,5 +19,6 @@ def check_notebook(path: Path) -> None:
 
 def write_notebook(path: Path, release: Release, file: Path) -> None:
     """Write the notebook of the release in `file`."""
+    text = notebook_text(release, os.path.relpath(file, path.absolute().parent))
     with written_whole(path) as draft:
-        draft.write_text(notebook_text(release, os.path.relpath(file, path.absolute().parent)), encoding="utf-8")
+        draft.write_text(text, encoding="utf-8")

@@ -5,23 +5,21 @@ import json
 from priory.release import Release
 
 
-def notebook_text(release: Release, file: str, *, made_by: str | None = None) -> str:
+def notebook_text(release: Release, file: str, *, made: str = "") -> str:
     """The notebook of the release in `file`, in the format that Jupyter has read since 2015.
 
-    `made_by` is how the release was made, to be read and not to be run: a second time would spend a second time.
+    Args:
+        release: the release.
+        file: its path, as seen from the notebook.
+        made: how it was made, in Markdown; no cell does it again, for that would be paid for again.
     """
-    contents = _contents(release, file)
-    if made_by is not None:
-        fenced = "\n".join(f"    {line}" for line in made_by.splitlines())
-        said = "## How it was made\n\nTo be read: whoever runs this again pays again."
-        contents.insert(1, ("markdown", f"{said}\n\n{fenced}"))
+    cells = [_cell(kind, text) for kind, text in _contents(release, file, made)]
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
-    cells = [_cell(kind, text) for kind, text in contents]
     notebook = {"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 4}
     return json.dumps(notebook, ensure_ascii=False, indent=1) + "\n"
 
 
-def _contents(release: Release, file: str) -> list[tuple[str, str]]:
+def _contents(release: Release, file: str, made: str) -> list[tuple[str, str]]:
     columns = release.columns.modelled
     first, *others = columns
     numeric = next((column for column in columns if column.is_numeric), None)
@@ -29,6 +27,7 @@ def _contents(release: Release, file: str) -> list[tuple[str, str]]:
     asked = f"release.marginal({first.name!r})" if numeric is None else f"release.mean({numeric.name!r})"
     return [
         ("markdown", "# A release under differential privacy\n\nNothing here reads a private row, or spends anything."),
+        *([("markdown", f"## How it was made\n\n{made}")] if made else []),
         ("code", f"import priory as pr\n\nrelease = pr.load({file!r})\nrelease"),
         ("markdown", "## Is it any good?\n\nWhich columns and pairs are above the noise."),
         ("code", "release.quality()"),

@@ -24,12 +24,42 @@ from priory.errors import PrioryError
 from priory.studio.hub import Studio
 from priory.studio.progress import STEPS, first_open
 from priory.studio.security import CSRF_FIELD, CSRF_HEADER, ENTER, MOST_BYTES, Guard, is_form_own
-from priory.studio.steps import budget, column, columns, discovery, explore, files, history, more, persons, run, table
+from priory.studio.steps import (
+    budget,
+    column,
+    columns,
+    discovery,
+    explore,
+    files,
+    handing,
+    history,
+    measuring,
+    more,
+    persons,
+    rows,
+    run,
+    table,
+)
 from priory.studio.steps.run import resume
 from priory.studio.visit import HERE, Refusal, Visit
 
 HOST = "127.0.0.1"
-MODULES = (table, columns, column, discovery, persons, budget, more, run, explore, history, files)
+MODULES = (
+    table,
+    columns,
+    column,
+    discovery,
+    persons,
+    budget,
+    measuring,
+    run,
+    explore,
+    rows,
+    more,
+    handing,
+    history,
+    files,
+)
 Handler = Callable[[Visit], Response]
 
 

@@ -63,14 +63,9 @@ class Visit:
         uploads: Mapping[str, bytes] | None = None,
     ) -> None:
         self.studio, self.step, self.names = studio, step, names
-        self._queries = query or QueryParams()
-        self.query: Mapping[str, str] = self._queries
+        self.query = query or QueryParams()
         self._form = form or FormData()
         self.uploads = uploads or {}
-
-    def asked(self, parameter: str) -> list[str]:
-        """All that parameters of this name say."""
-        return self._queries.getlist(parameter)
 
     def text(self, field: str) -> str:
         """What a field of the form says, with the line ends of this system; empty where it is missing."""

@@ -1,64 +1,34 @@
-"""More: one marginal of a release measured once more, as a new paid run, and combined with what there was."""
+"""More: a form for a further release of some columns, to be combined with one that is there."""
 
 from starlette.responses import Response
 
-from priory.errors import OptionError, PrioryError
-from priory.studio import checks, commands
-from priory.studio.hub import RELEASE_SUFFIX, Studio
-from priory.studio.steps.run import Order, earlier, free_output, opened, priced, started
-from priory.studio.visit import Refusal, Visit
+from priory.privacy.ledger import describe
+from priory.studio.steps.explore import needed, shared
+from priory.studio.visit import Visit
+
+MISSING = (
+    "This release was made without the ledger of this folder: more can be measured once steps 1 to 4 are done here."
+)
 
 
 def show(visit: Visit) -> Response:
-    """The price of measuring some columns once more; what is asked for stands in the address."""
-    studio, settings = visit.studio, visit.studio.settings
-    release, columns = visit.query.get("release", ""), visit.asked("columns")
-    delta = visit.query.get("delta") or checks.run_delta(settings, studio.ledger())
-    epsilon = visit.query.get("epsilon") or settings.epsilon
-    order, problems = None, {}
-    try:
-        order = ordered(studio, release, columns, epsilon, delta)
-    except OptionError as error:
-        problems = {"delta" if error.argument == "delta" else "epsilon": str(error)}
+    """Which columns, and what they may cost."""
+    look = needed(visit)
+    ledger, settings = visit.studio.ledger(), visit.studio.settings
+    book = {} if ledger is None else describe(ledger)
+    left = f"ε = {book['left_epsilon']} at δ = {book['delta']}" if "left_epsilon" in book else book.get("left", "")
     return visit.page(
-        "more.html",
-        title="Measure more here",
-        release=release,
-        columns=columns,
-        epsilon=epsilon,
-        delta=delta,
-        order=order,
-        problems=problems,
-        lines=[] if order is None else [commands.text(each) for each in order.commands],
+        "explore-more.html",
+        title="Explore: measure more",
+        names=[column.name for column in look.release.columns.modelled],
+        chosen=visit.query.getlist("columns"),
+        left=f"The ledger has {left} left for one more run." if left else "",
+        missing="" if ledger is not None and settings.private else MISSING,
+        problems={},
+        epsilon=settings.epsilon,
+        delta=settings.delta,
+        **shared(visit, look, "more"),
     )
 
 
-def ordered(studio: Studio, release: str, columns: list[str], epsilon: str, delta: str) -> Order:
-    """The run that measures the marginal of these columns, and then combines it with the release."""
-    settings, book = studio.settings, opened(studio)
-    known = studio.release(release).columns.domain
-    if not columns:
-        raise Refusal("Choose at least one column.")
-    try:
-        clique = known.clique(columns)
-    except PrioryError:
-        raise Refusal("The release has no such columns.") from None
-    stem = release.removesuffix(RELEASE_SUFFIX)
-    new = free_output(studio, f"{stem}-more")
-    both = free_output(studio, f"{stem}-combined", also=new)
-    arguments = (
-        commands.more(settings, clique, epsilon=epsilon, delta=delta, output=new),
-        commands.combine((release, new), both),
-    )
-    return Order(arguments, both, *priced(book, checks.run_budget(settings, book, epsilon, delta)), paid=new)
-
-
-def start(visit: Visit) -> Response:
-    """Start what was confirmed; once, however often the form is sent."""
-    if (job := earlier(visit)) is not None:
-        return visit.go(f"/run/{job.name}")
-    asked = (visit.text("release"), visit.texts("columns"), visit.text("epsilon"), visit.text("delta"))
-    return started(visit, ordered(visit.studio, *asked), "fit", "run")
-
-
-ROUTES = [("/run/more", "GET", show), ("/run/more/start", "POST", start)]
+ROUTES = [("/explore/more", "GET", show)]
