@@ -153,6 +153,7 @@ def missing(studio: Studio) -> list[tuple[str, str]]:
     elif isinstance(schema, OpenSchema):
         found.append(("columns", "some columns are not known yet"))
     found += [("columns", f"what was typed of {name!r} does not fit yet") for name in studio.drafts.read()]
+    found += _public_problems(studio)
     book = studio.ledger()
     if book is None:
         found += [("persons", words) for words in person_problems(settings, schema).values()]
@@ -164,3 +165,12 @@ def missing(studio: Studio) -> list[tuple[str, str]]:
             found.append(("columns", str(error)))
     found += [("budget", words) for words in run_problems(settings, book).values()]
     return found
+
+
+def _public_problems(studio: Studio) -> list[tuple[str, str]]:
+    """How the public table does not fit; a run would be refused for it, before anything is spent."""
+    try:
+        wrong = [fit.column for fit in studio.misfits().values() if fit.wrong]
+    except PrioryError as error:
+        return [("table", f"the public table cannot be used: {studio.folder.shown(str(error))}")]
+    return [("columns", f"the public table does not fit the columns {', '.join(wrong)}")] if wrong else []

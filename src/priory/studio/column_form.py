@@ -5,7 +5,6 @@ Every field is a text. What was not changed stays as it is declared, whatever th
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from priory.data import yaml_reader
@@ -51,12 +50,12 @@ _OPTIONS: dict[str, tuple[str, ...]] = {
 _COMMON = ("other", "nullable", "nulls")
 
 
-@dataclass(frozen=True)
 class FieldProblem(Exception):
     """What is wrong with a field."""
 
-    field: str
-    message: str
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(message)
+        self.field, self.message = field, message
 
 
 def fields_of(column: Column | OpenColumn, reading: Dialect) -> dict[str, str]:
@@ -194,10 +193,10 @@ def _shown(value: object) -> str:
 
 
 def _located(error: SchemaError, words: list[str]) -> FieldProblem:
-    """The field to blame: by the line of the option, else by the first option that the message names."""
-    if error.line is not None and error.line >= 2:
-        word = words[error.line - 2]
-    else:
-        known = (*FIELDS, *_FIELD_OF)
-        word = next((each for each in re.findall("[a-z_]+", error.reason) if each in known), "kind")
+    """The field to blame: the option that the message says to write, else by its line, else the first one named."""
+    known = (*FIELDS, *_FIELD_OF)
+    advised = [word for word in re.findall("([a-z_]+):", error.reason) if word in known]
+    named = [word for word in re.findall("[a-z_]+", error.reason) if word in known]
+    on_line = words[error.line - 2 : error.line - 1] if error.line is not None and error.line >= 2 else []
+    word = next(iter([*advised, *on_line, *named]), "kind")
     return FieldProblem(_FIELD_OF.get(word, word), error.reason)

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from priory.data.kinds import ModelledColumn
+from priory.data.public import Misfit, misfit
 from priory.data.survey import Seen, survey_file
 from priory.data.writing import written_whole
 from priory.errors import DataError, PrioryError
@@ -44,6 +46,7 @@ class Studio:
         self._file = SettingsFile(folder.root / NAME)
         self.drafts = Drafts(folder.kept / "columns.json")
         self._survey: tuple[object, dict[str, Seen]] | None = None
+        self._fits: tuple[Mapping[str, Seen], Columns, dict[str, Misfit]] | None = None
         self._releases: dict[tuple[str, int, int], Release] = {}
         self._statements: dict[tuple[str, int, int], Statement] = {}
         self._lock = threading.Lock()
@@ -101,6 +104,18 @@ class Studio:
             if self._survey is None or self._survey[0] != key:
                 self._survey = key, {seen.name: seen for seen in survey_file(path, schema.reading, names)}
             return self._survey[1]
+
+    def misfits(self) -> Mapping[str, Misfit]:
+        """How the public table fits each modelled column that it has; empty where there is no public table."""
+        schema, seen = self.schema(), self.surveyed()
+        if schema is None or not seen:
+            return {}
+        with self._lock:
+            if self._fits is None or self._fits[0] is not seen or self._fits[1] != schema:
+                columns = [column for column in schema.columns if isinstance(column, ModelledColumn)]
+                found = {each.name: misfit(each, seen[each.name]) for each in columns if each.name in seen}
+                self._fits = seen, schema, found
+            return self._fits[2]
 
     def ledger(self) -> Ledger | None:
         """The book; None where it is still to be made."""

@@ -7,7 +7,6 @@ from starlette.responses import Response
 from priory.data.dialect import Dialect
 from priory.data.drafting import draft_schema
 from priory.data.kinds import ModelledColumn
-from priory.data.public import misfit
 from priory.data.schema import Schema
 from priory.data.schema.open import OpenColumn, OpenSchema, read_names
 from priory.data.sources.containers import ARROW_SUFFIXES, PARQUET_SUFFIXES, suffix_of
@@ -60,18 +59,17 @@ def lines(studio: Studio, schema: Schema | OpenSchema) -> list[Line]:
     """One line for each column."""
     drafts = studio.drafts.read()
     try:
-        seen = studio.surveyed()
-        lost = ""
+        fits, lost = studio.misfits(), ""
     except PrioryError as error:
-        seen, lost = {}, str(error)
+        fits, lost = {}, str(error)
     found = []
     for number, column in enumerate(schema.columns, start=1):
         problem = "what was typed does not fit yet" if column.name in drafts else ""
         fit = ""
-        if isinstance(column, ModelledColumn) and column.name in seen:
-            fits = misfit(column, seen[column.name])
-            fit = "; ".join([*([fits.sentence] if fits.wrong else []), *fits.notes])
-        elif isinstance(column, ModelledColumn) and (seen or lost):
+        if isinstance(column, ModelledColumn) and column.name in fits:
+            each = fits[column.name]
+            fit = "; ".join([*([each.sentence] if each.wrong else []), *each.notes])
+        elif isinstance(column, ModelledColumn) and (fits or lost):
             fit = lost or "the public table has no such column"
         size = column.size if isinstance(column, ModelledColumn) else None
         found.append(Line(number, column.name, column.kind or "not known yet", _values(column), size, problem, fit))
