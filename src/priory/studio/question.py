@@ -53,8 +53,8 @@ class Test:
     def text(self) -> str:
         """The test as SQL writes it.
 
-        >>> Test("owner's age", ">=", "30").text, Test("sex", "in", "F; M").text
-        ('"owner\\'s age" >= 30', '"sex" in (\\'F\\', \\'M\\')')
+        >>> print(Test("age", ">=", "30").text, "and", Test("sex", "in", "F; M").text)
+        "age" >= 30 and "sex" in ('F', 'M')
         """
         name = '"' + self.column.replace('"', '""') + '"'
         if self.sign not in SIGNS:

@@ -5,9 +5,9 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 from urllib.parse import urlencode
 
-from markupsafe import Markup
 from starlette.datastructures import QueryParams
 from starlette.responses import Response
 
@@ -59,7 +59,7 @@ def needed(visit: Visit) -> Opened:
     return found
 
 
-def shared(visit: Visit, look: Opened, tab: str) -> dict[str, object]:
+def shared(visit: Visit, look: Opened, tab: str) -> dict[str, Any]:
     """What every page about a release shows: its name, the others, and the ways on."""
     tabs = {
         "quality": ("Quality", look.url()),
@@ -97,7 +97,7 @@ def show(visit: Visit) -> Response:
         notes=[f"{note[:1].upper()}{note[1:]}." for note in judged.notes],
         columns=[_row(look, each) for each in judged.columns],
         pairs=[_row(look, each) for each in judged.pairs],
-        overview=Markup(pictures.overview(release)) if 2 <= len(release.domain) else "",
+        overview=pictures.overview(release) if len(release.domain) >= 2 else "",
         command=[shlex.join(["priory", "quality", look.name])],
         python=f"import priory as pr\n\nrelease = pr.load({look.name!r})\nrelease.quality()",
         **shared(visit, look, "quality"),
@@ -183,7 +183,7 @@ def _answer(look: Opened, question: Question) -> dict[str, object]:
         "words": question.words,
         "shown": shown,
         "single": shown.rows[0] if len(table) == 1 else (),
-        "picture": "" if picture is None else Markup(picture),
+        "picture": picture or "",
         "notes": [f"{note[:1].upper()}{note[1:]}." for note in table.notes],
         "sources": [(source, SOURCES.get(source, source)) for source in sources],
         "level": f"{question.level:.0%}",
