@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 from priory.report.page import Html, Text, element, shortened
 
-WIDTH, HEIGHT, BOTTOM = 640, 150, 22
-ROW, NAMES, FIGURES = 22, 190, 60
+WIDTH, HEIGHT, BOTTOM = 460, 130, 22
+ROW, NAMES, FIGURES = 22, 150, 54
 # How many labels stand under an axis, and how many levels are drawn.
-MOST_LABELS, MOST_LEVELS = 7, 40
+MOST_LABELS, MOST_LEVELS = 6, 40
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def _levels(bars: Sequence[Bar]) -> tuple[list[Html], int]:
     for i, bar in enumerate(shown):
         y, width = i * ROW, room * bar.share / largest
         parts.append(
-            element("text", Text(shortened(bar.label, 26)), x=str(NAMES - 8), y=str(y + 15), text_anchor="end")
+            element("text", Text(shortened(bar.label, 20)), x=str(NAMES - 8), y=str(y + 15), text_anchor="end")
         )
         parts.append(_rect(NAMES, y + 3, max(1.0, width), ROW - 6))
         parts.append(element("text", Text(f"{bar.share:.1%}"), x=f"{NAMES + width + 6:.1f}", y=str(y + 15)))

@@ -18,13 +18,15 @@ from priory.errors import OptionError, PrioryError
 from priory.release import Release
 from priory.release.release import LEVEL
 from priory.report.sections import SOURCES, amount
-from priory.studio import pictures
+from priory.studio import pictures, warming
 from priory.studio.question import SIGNS, VERBS, Question, Test, can_ask
 from priory.studio.visit import Refusal, Visit
 
 # How many lines of a condition the form has, and how many levels of a column it suggests.
 TESTS, MOST_SUGGESTED = 3, 200
 LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
+# How long a page waits for the errors of a new release to be found, in seconds, before it says that it waits.
+PATIENCE = 0.2
 VERDICTS = {ABOVE: "good", DOMINATED: "bad"}
 
 
@@ -84,6 +86,7 @@ def show(visit: Visit) -> Response:
         return visit.page("explore-none.html", title="Explore")
     release = look.release
     judged = _judged(release)
+    warming.begin(release)
     facts = [
         (f"≈ {amount(release.model.total)}", "records, estimated"),
         (f"{len(release.domain):,}", "columns"),
@@ -125,10 +128,11 @@ def ask(visit: Visit) -> Response:
     """The form for questions, and the answer to the one in the address."""
     look = needed(visit)
     question, answer, problems = Question(), None, {}
+    is_ready = warming.is_ready(look.release, PATIENCE)
     if "what" in visit.query:
         try:
             question = asked(visit.query)
-            answer = _answer(look, question)
+            answer = _answer(look, question) if is_ready else None
         except OptionError as error:
             problems = {_field(error.argument): _reason(error)}
         except PrioryError as error:
@@ -144,6 +148,7 @@ def ask(visit: Visit) -> Response:
         problems=problems,
         question=question,
         answer=answer,
+        is_waiting="what" in visit.query and not is_ready and not problems,
         **shared(visit, look, "ask"),
     )
 
