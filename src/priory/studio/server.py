@@ -181,7 +181,7 @@ def serve(
 
         resume(studio)
         app = _Idle(app_of(studio, port, entered=entered))
-        server = _server(app)
+        server = server_of(app)
         say(f"Open {address()}")
         say("The address works once, on this machine alone. Ctrl-C ends the server; a run that was started goes on.")
         if opens_browser:
@@ -195,7 +195,8 @@ def serve(
         server.run(sockets=[listening])
 
 
-def _server(app: ASGIApp) -> uvicorn.Server:
+def server_of(app: ASGIApp) -> uvicorn.Server:
+    """A server that logs nothing, and says nothing of itself."""
     config = uvicorn.Config(
         app,
         access_log=False,

@@ -19,7 +19,7 @@ from priory.release import Release
 from priory.release.release import LEVEL
 from priory.report.sections import SOURCES, amount
 from priory.studio import pictures, warming
-from priory.studio.question import SIGNS, VERBS, Question, Test, can_ask
+from priory.studio.question import SIGNS, VERBS, Question, Restriction, can_ask
 from priory.studio.visit import Refusal, Visit
 
 # How many lines of a condition the form has, and how many levels of a column it suggests.
@@ -172,7 +172,7 @@ def asked(query: QueryParams) -> Question:
         str(form["what"]),
         column=str(form["column"]),
         by=query.getlist("by"),
-        tests=[Test(*each) for each in _tests(query)],
+        tests=[Restriction(*each) for each in _tests(query)],
         condition=str(form["condition"]),
         at=[_share("at", each) for each in str(form["at"]).replace(";", " ").split()],
         level=_share("level", str(form["level"])),
