@@ -20,6 +20,7 @@ ENTER = "/enter"
 CSRF_FIELD, CSRF_HEADER = "csrf", "x-csrf-token"
 # Nothing that a form of the studio sends is larger; tables are never sent, they lie in the folder.
 MOST_BYTES = 4 << 20
+TOO_LARGE = f"At most {MOST_BYTES >> 20} MiB can be sent. Tables are not sent: put them in the folder."
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -54,10 +55,6 @@ class Keys:
             return False
         self.token = secrets.token_urlsafe(_TOKEN_BYTES)
         return True
-
-
-class TooLarge(Exception):
-    """More was sent than the studio takes."""
 
 
 class Guard:
@@ -98,9 +95,7 @@ class Guard:
             return _refused("Open the address that priory studio shows in the terminal: it lets one browser in.", 403)
         length = headers.get("content-length", "0")
         if not re.fullmatch("[0-9]{1,15}", length) or int(length) > MOST_BYTES:
-            return _refused(
-                f"At most {MOST_BYTES >> 20} MiB can be sent. Tables are not sent: put them in the folder.", 413
-            )
+            return _refused(TOO_LARGE, 413)
         return None
 
     def _is_own(self, method: str, host: str, headers: Headers) -> bool:
@@ -129,27 +124,27 @@ class Guard:
         return response
 
     async def _bounded(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass it on, and stop reading where more comes than was declared or is allowed."""
-        got, begun = 0, False
-
-        async def counted() -> Message:
-            nonlocal got
+        """Read all that is sent, as far as it is allowed, and pass it on."""
+        body, is_more = b"", True
+        while is_more:
             message = await receive()
-            got += len(message.get("body", b""))
-            if got > MOST_BYTES:
-                raise TooLarge
-            return message
+            if message["type"] != "http.request":
+                return  # it was cut off: half a form is none
+            body += message.get("body", b"")
+            is_more = message.get("more_body", False)
+            if len(body) > MOST_BYTES:
+                await _refused(TOO_LARGE, 413)(scope, receive, send)
+                return
+        first: Message | None = {"type": "http.request", "body": body}
 
-        async def noticed(message: Message) -> None:
-            nonlocal begun
-            begun = True
-            await send(message)
+        async def received() -> Message:
+            nonlocal first
+            if first is None:
+                return await receive()
+            given, first = first, None
+            return given
 
-        try:
-            await self._app(scope, counted, noticed)
-        except TooLarge:
-            if not begun:
-                await _refused(f"At most {MOST_BYTES >> 20} MiB can be sent.", 413)(scope, receive, send)
+        await self._app(scope, received, send)
 
 
 def is_form_own(keys: Keys, token: str) -> bool:

@@ -210,9 +210,9 @@ def estimated(studio: Studio, job: Job) -> Job:
 
 
 def resume(studio: Studio) -> Job | None:
-    """After a server was killed together with a run: begin to make the release of what the run had paid for."""
+    """After a run was killed: begin to make the release of what it had paid for."""
     for job in studio.jobs.all():
-        if job.state == "interrupted" and can_estimate(studio, job):
+        if job.state in ("interrupted", "failed") and can_estimate(studio, job):
             try:
                 return estimated(studio, job)
             except PrioryError:
