@@ -71,9 +71,13 @@ def standing(studio: Studio) -> list[StepState]:
     """How every step stands."""
     states = _states(studio)
     return [
-        StepState(step.key, step.number, step.title, step.url, states[step.key], _SAYS[states[step.key]])
+        StepState(step.key, step.number, step.title, step.url, states[step.key], _says(step.key, states[step.key]))
         for step in STEPS
     ]
+
+
+def _says(key: str, state: Standing) -> str:
+    return "ready" if state == "open" and key in ("explore", "history") else _SAYS[state]
 
 
 def first_open(studio: Studio) -> str:

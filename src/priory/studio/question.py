@@ -42,7 +42,7 @@ QUARTILES = (0.25, 0.5, 0.75)
 
 
 @dataclass(frozen=True)
-class Test:
+class Restriction:
     """One line of a condition: a column, a comparison and a value as they were typed."""
 
     column: str
@@ -53,8 +53,8 @@ class Test:
     def text(self) -> str:
         """The test as SQL writes it.
 
-        >>> Test("owner's age", ">=", "30").text, Test("sex", "in", "F; M").text
-        ('"owner\\'s age" >= 30', '"sex" in (\\'F\\', \\'M\\')')
+        >>> print(Restriction("age", ">=", "30").text, "and", Restriction("sex", "in", "F; M").text)
+        "age" >= 30 and "sex" in ('F', 'M')
         """
         name = '"' + self.column.replace('"', '""') + '"'
         if self.sign not in SIGNS:
@@ -96,7 +96,7 @@ class Question:
         *,
         column: str = "",
         by: Sequence[str] = (),
-        tests: Sequence[Test] = (),
+        tests: Sequence[Restriction] = (),
         condition: str = "",
         at: Sequence[float] = (),
         level: float = LEVEL,

@@ -21,6 +21,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from priory.errors import PrioryError
+from priory.studio import warming
 from priory.studio.hub import Studio
 from priory.studio.progress import STEPS, first_open
 from priory.studio.security import CSRF_FIELD, CSRF_HEADER, ENTER, MOST_BYTES, Guard, is_form_own
@@ -44,6 +45,8 @@ from priory.studio.steps.run import resume
 from priory.studio.visit import HERE, Refusal, Visit
 
 HOST = "127.0.0.1"
+# When what draws is started, in seconds after the server.
+DRAWING_AFTER = 3.0
 MODULES = (
     table,
     columns,
@@ -186,6 +189,10 @@ def serve(
             threading.Timer(0.3, webbrowser.open, [address()]).start()
         if idle_minutes is not None:
             threading.Thread(target=_end_when_idle, args=(server, app, studio, 60 * idle_minutes), daemon=True).start()
+        # The first pages come first; what draws is started when they are out.
+        drawing = threading.Timer(DRAWING_AFTER, warming.draw)
+        drawing.daemon = True
+        drawing.start()
         server.run(sockets=[listening])
 
 

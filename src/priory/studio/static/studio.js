@@ -6,7 +6,7 @@ const all = (selector, where = document) => [...where.querySelectorAll(selector)
 
 /* A click on a step sends what was typed first, so that nothing is lost on the way. */
 function keepWhatWasTyped() {
-  const form = one("form#step");
+  const form = one("form#step[method=\"post\"]");
   if (!form) return;
   let isChanged = false;
   form.addEventListener("input", () => { isChanged = true; });
@@ -128,8 +128,16 @@ function fill(box, found) {
     if (part.tagName === "TBODY") part.replaceChildren(...value.map(row));
     else part.textContent = SAID[name] ? SAID[name](value) : value;
   }
+  if (found.words) one("#meaning")?.replaceChildren(...found.words.map(line));
   if (has) one("[data-part]", box).hidden = false;
   if (found.state === "wrong") one("[data-part]", box).hidden = true;
+}
+
+/* What a budget means, line by line; lines that begin with a hyphen are under the one before. */
+function line(words) {
+  const made = element("li", words.replace(/^- /, ""));
+  if (words.startsWith("- ")) made.className = "under";
+  return made;
 }
 
 function element(name, text) {

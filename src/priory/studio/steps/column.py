@@ -1,7 +1,5 @@
 """Column: the form of one column, with its bins drawn over the public data."""
 
-from dataclasses import dataclass
-
 import numpy as np
 from starlette.responses import Response
 
@@ -10,6 +8,7 @@ from priory.data.kinds import Column, ModelledColumn
 from priory.data.schema.open import OpenColumn
 from priory.data.survey import Seen
 from priory.errors import PrioryError
+from priory.studio.bins import Bar, picture
 from priory.studio.column_form import BINS, FIELDS, KINDS, FieldProblem, column_of, fields_of
 from priory.studio.hub import Studio
 from priory.studio.schema_store import Columns, dumped, problems_of, with_column
@@ -19,24 +18,13 @@ from priory.studio.visit import Refusal, Visit
 MOST_BARS = 400
 
 
-@dataclass(frozen=True)
-class Bar:
-    """A bin or level of the column over the public data."""
-
-    label: str
-    count: int
-    share: float  # of all rows
-    is_spike: bool  # whether it stands for one value among bins of many
-    low: float | None  # where the bin begins and ends; None for levels
-    high: float | None
-
-
 def show(visit: Visit) -> Response:
     """The form: what is declared, or what was typed last and does not fit yet."""
     studio = visit.studio
     schema, number, column = _asked(visit)
     draft = studio.drafts.read().get(column.name)
     fields = fields_of(column, schema.reading) if draft is None else {name: draft.get(name, "") for name in FIELDS}
+    drawn = bars(studio, column)
     return visit.page(
         "column.html",
         title=column.name,
@@ -49,7 +37,8 @@ def show(visit: Visit) -> Response:
         kinds=KINDS,
         bins=BINS,
         comments=comments(studio).get(column.name, []),
-        bars=bars(studio, column),
+        bars=drawn,
+        picture=picture(drawn, column.name) if drawn else "",
         is_bound=studio.is_bound(),
         bound=BOUND,
     )

@@ -5,9 +5,9 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 from urllib.parse import urlencode
 
-from markupsafe import Markup
 from starlette.datastructures import QueryParams
 from starlette.responses import Response
 
@@ -18,13 +18,15 @@ from priory.errors import OptionError, PrioryError
 from priory.release import Release
 from priory.release.release import LEVEL
 from priory.report.sections import SOURCES, amount
-from priory.studio import pictures
-from priory.studio.question import SIGNS, VERBS, Question, Test, can_ask
+from priory.studio import pictures, warming
+from priory.studio.question import SIGNS, VERBS, Question, Restriction, can_ask
 from priory.studio.visit import Refusal, Visit
 
 # How many lines of a condition the form has, and how many levels of a column it suggests.
 TESTS, MOST_SUGGESTED = 3, 200
 LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
+# How long a page waits for the errors of a new release to be found, in seconds, before it says that it waits.
+PATIENCE = 0.2
 VERDICTS = {ABOVE: "good", DOMINATED: "bad"}
 
 
@@ -59,7 +61,7 @@ def needed(visit: Visit) -> Opened:
     return found
 
 
-def shared(visit: Visit, look: Opened, tab: str) -> dict[str, object]:
+def shared(visit: Visit, look: Opened, tab: str) -> dict[str, Any]:
     """What every page about a release shows: its name, the others, and the ways on."""
     tabs = {
         "quality": ("Quality", look.url()),
@@ -84,6 +86,7 @@ def show(visit: Visit) -> Response:
         return visit.page("explore-none.html", title="Explore")
     release = look.release
     judged = _judged(release)
+    warming.begin(release)
     facts = [
         (f"≈ {amount(release.model.total)}", "records, estimated"),
         (f"{len(release.domain):,}", "columns"),
@@ -97,7 +100,7 @@ def show(visit: Visit) -> Response:
         notes=[f"{note[:1].upper()}{note[1:]}." for note in judged.notes],
         columns=[_row(look, each) for each in judged.columns],
         pairs=[_row(look, each) for each in judged.pairs],
-        overview=Markup(pictures.overview(release)) if 2 <= len(release.domain) else "",
+        overview=pictures.overview(release) if len(release.domain) >= 2 else "",
         command=[shlex.join(["priory", "quality", look.name])],
         python=f"import priory as pr\n\nrelease = pr.load({look.name!r})\nrelease.quality()",
         **shared(visit, look, "quality"),
@@ -125,10 +128,11 @@ def ask(visit: Visit) -> Response:
     """The form for questions, and the answer to the one in the address."""
     look = needed(visit)
     question, answer, problems = Question(), None, {}
+    is_ready = warming.is_ready(look.release, PATIENCE)
     if "what" in visit.query:
         try:
             question = asked(visit.query)
-            answer = _answer(look, question)
+            answer = _answer(look, question) if is_ready else None
         except OptionError as error:
             problems = {_field(error.argument): _reason(error)}
         except PrioryError as error:
@@ -144,6 +148,7 @@ def ask(visit: Visit) -> Response:
         problems=problems,
         question=question,
         answer=answer,
+        is_waiting="what" in visit.query and not is_ready and not problems,
         **shared(visit, look, "ask"),
     )
 
@@ -167,7 +172,7 @@ def asked(query: QueryParams) -> Question:
         str(form["what"]),
         column=str(form["column"]),
         by=query.getlist("by"),
-        tests=[Test(*each) for each in _tests(query)],
+        tests=[Restriction(*each) for each in _tests(query)],
         condition=str(form["condition"]),
         at=[_share("at", each) for each in str(form["at"]).replace(";", " ").split()],
         level=_share("level", str(form["level"])),
@@ -183,7 +188,7 @@ def _answer(look: Opened, question: Question) -> dict[str, object]:
         "words": question.words,
         "shown": shown,
         "single": shown.rows[0] if len(table) == 1 else (),
-        "picture": "" if picture is None else Markup(picture),
+        "picture": picture or "",
         "notes": [f"{note[:1].upper()}{note[1:]}." for note in table.notes],
         "sources": [(source, SOURCES.get(source, source)) for source in sources],
         "level": f"{question.level:.0%}",

@@ -3,6 +3,7 @@
 from starlette.responses import Response
 
 from priory.privacy.ledger import describe
+from priory.studio import checks
 from priory.studio.steps.explore import needed, shared
 from priory.studio.visit import Visit
 
@@ -26,7 +27,7 @@ def show(visit: Visit) -> Response:
         missing="" if ledger is not None and settings.private else MISSING,
         problems={},
         epsilon=settings.epsilon,
-        delta=settings.delta,
+        delta=checks.run_delta(settings, ledger),
         **shared(visit, look, "more"),
     )
 
