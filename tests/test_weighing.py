@@ -14,18 +14,19 @@ from priory.estimate.prior_strength import weighed
 from priory.mechanisms.steps.resolution import LEAST_FOR_ONE_WAYS, MOST_FOR_ONE_WAYS, Resolution, share_of_one_ways
 from priory.mechanisms.weighing import Weighing
 from priory.model import row_sums
-from priory.model.bases import PublicRows
+from priory.model.bases import PublicRows, Uniform
 from priory.model.engine.layout import Layout
+from priory.model.model import Model
 from priory.model.rows import RowsOracle
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
 from priory.privacy.measurement import Measurement
-from priory.queries.domain import Domain
+from priory.queries.domain import Clique, Domain
 from priory.queries.parts import Identity, Recode
 from priory.queries.query import Query
 from priory.release import Release
 from priory.select.candidates import structure
-from priory.select.noisy_pairs import fitting, runs, strong_cliques
+from priory.select.noisy_pairs import fitting, joining_pairs, runs, strengths, strong_cliques
 
 BUDGET = Budget.gaussian("1/10")
 SIX = Domain.of(dict.fromkeys("abcdef", 3))
@@ -95,12 +96,44 @@ def test_the_oracle_is_the_same_compiled_or_not(monkeypatch: pytest.MonkeyPatch)
     np.testing.assert_allclose(compiled[1], plain[1])
 
 
-@given(st.lists(st.sampled_from([("a", "b"), ("b", "c"), ("a", "c"), ("d", "e"), ("a", "f")]), unique=True))
-def test_chosen_cliques_fit_the_model_and_cover_strong_pairs(pairs: list[tuple[str, str]]) -> None:
-    cliques = strong_cliques(SIX, {pair: 10.0 - i for i, pair in enumerate(pairs)}, 10_000)
+PAIRS = st.lists(st.sampled_from([("a", "b"), ("b", "c"), ("a", "c"), ("d", "e"), ("a", "f")]), unique=True)
+
+
+@given(PAIRS)
+def test_joining_pairs_are_a_forest_that_joins_what_all_pairs_join(pairs: list[Clique]) -> None:
+    tree = joining_pairs(SIX, {pair: 10.0 - i for i, pair in enumerate(pairs)}, 9)
+    assert set(tree) <= set(pairs)
+    assert tree[:1] == pairs[:1]
+    # A triangle gives two of its pairs; all other pairs join something.
+    triangle = [pair for pair in pairs if set(pair) <= set("abc")]
+    assert len(tree) == len(pairs) - (len(triangle) == 3)
+    assert joining_pairs(SIX, dict.fromkeys(pairs, 1.0), 8) == []
+
+
+@given(PAIRS)
+def test_chosen_cliques_fit_the_model_and_cover_strong_pairs(pairs: list[Clique]) -> None:
+    strength = {pair: 10.0 - i for i, pair in enumerate(pairs)}
+    cliques = strong_cliques(SIX, joining_pairs(SIX, strength, 10_000), strength, 10_000)
     assert structure(SIX, cliques).size_in_cells <= 10_000
     assert all(any(set(pair) <= set(clique) for clique in cliques) for pair in pairs)
-    assert strong_cliques(SIX, dict.fromkeys(pairs, 1.0), 18) == []
+    assert strong_cliques(SIX, [], strength, 18) == []
+
+
+def test_triples_never_crowd_out_a_pair_of_the_tree() -> None:
+    strength: dict[Clique, float] = {("a", "b"): 9.0, ("b", "c"): 8.0, ("a", "c"): 7.0, ("c", "d"): 1.0}
+    # The triple and the last pair together have more cells than there may be.
+    cliques = strong_cliques(SIX, [("a", "b"), ("b", "c"), ("c", "d")], strength, 40)
+    assert cliques == [("a", "b"), ("b", "c"), ("c", "d")]
+
+
+def test_a_distance_counts_beyond_as_much_noise_as_it_is_said_to_have() -> None:
+    model = Model(Uniform(SIX), {}, 900.0)
+    query = Query.marginal(SIX, ("a", "b"))
+    # Each answer is one and a half times the mean of |noise| away.
+    away = 1.5 * np.sqrt(2 / np.pi) * 10.0
+    answer = Measurement.of(query, np.full(query.shape, 100.0 + away), 10.0)
+    assert strengths([answer], model) == {("a", "b"): pytest.approx(9 * away / 3)}
+    assert strengths([answer], model, noise=1.8) == {}
 
 
 def test_cliques_that_would_make_the_tree_too_large_are_left_out() -> None:

@@ -37,9 +37,8 @@ FAR = 4.0
 # No sample counts for less than this many records, or this part of what it has: below, noise larger than all is fitted.
 LEAST_SIZE, LEAST_PART = 10.0, 0.01
 MOST_STEPS = 6
-# The temperature at which the search for the prior sample size of a bought model starts: what it ended near on tables
-# of many sizes, from a hundredth to a half of the records.
-FIRST_TEMPERATURE = 10**-0.5
+# A bought model is never worth more than so many times the records.
+MOST_TEMPERATURE = 1000.0
 # Standard errors of gain it takes to lower the weight of many small samples: among many answers some noise is large.
 CAUTION = 2.0
 # Rows that hardly fit the answers take long to weigh, and no later step makes good what this one leaves.
@@ -135,7 +134,7 @@ def _starts(setting: Setting, implied: Implied | None, singles: CoupledState | N
 
 
 def weighed(measurements: Iterable[Measurement], base: Base, total: float) -> Model:
-    """The most likely model where nobody knows how many records the base is worth: its error is estimated least."""
+    """The most likely model where nobody knows how many records the base is worth: the answers say it."""
     setting = _setting(measurements, base, total)
     evidence = setting.evidence
     coupling = _coupling(setting, evidence.values + SPLIT * evidence.stddevs * setting.signs)
@@ -145,26 +144,27 @@ def weighed(measurements: Iterable[Measurement], base: Base, total: float) -> Mo
 
 
 def _of_least_error(coupling: CoupledFits, base: CoupledState) -> CoupledState:
-    """The fit of least estimated error at any temperature: by steps until it lies between two others, then there."""
-    fits: dict[float, CoupledState] = {}
-
-    def add(steps: float, near: CoupledState) -> None:
-        """The fit at a temperature so many steps from the first."""
-        fits[steps] = _fitted(coupling, base, near, FIRST_TEMPERATURE * STEP**steps)
-
-    add(0, base)
-    add(-1, fits[0])
-    while True:
-        best = min(fits, key=lambda steps: fits[steps].error)
-        following = best - 1 if best == min(fits) else best + 1
-        if following in fits or len(fits) == MOST_STEPS:
-            break
-        add(following, fits[best])
-    if {best - 1, best + 1} <= fits.keys():
-        before, here, after = (fits[best + step].error for step in (-1, 0, 1))
-        # The parabola through the three is least there; where they are all alike, any of them will do.
-        add(best + 0.5 * (before - after) / max(before - 2 * here + after, 1e-9), fits[best])
+    """The fit of least estimated error at the likely temperature, at twice it, and on at four times or half."""
+    likely = _likely_temperature(coupling.problem, base.fit)
+    fits = {2.0: _fitted(coupling, base, base, 2 * likely)}
+    fits[1.0] = _fitted(coupling, base, fits[2.0], likely)
+    following = 0.5 if fits[1.0].error < fits[2.0].error else 4.0
+    fits[following] = _fitted(coupling, base, fits[1.0 if following < 1 else 2.0], following * likely)
     return min([base, *fits.values()], key=lambda state: state.error)
+
+
+def _likely_temperature(problem: Problem, base: State) -> float:
+    """By moments: what answers differ from the base by, beyond their noise, is what a sample of m records would.
+
+    A sample's counts N·q differ from those of its population by N·Var(q)·N/m in the mean square. The difference beyond
+    noise is taken two standard errors larger: that fits hardly any noise, and a base that is not good is left.
+    """
+    evidence = problem.evidence
+    precision = evidence.stddevs**-2
+    misfit = (evidence.predicted(base.marginals) - evidence.values) ** 2 * precision - 1
+    spread = float(evidence.variances(base.marginals, problem.total) @ precision)
+    beyond = float(misfit.sum()) + 2 * math.sqrt(2 * len(misfit))
+    return spread / max(beyond, spread / MOST_TEMPERATURE)
 
 
 def _diagnostics(chosen: CoupledState, evidence: Evidence) -> Diagnostics:

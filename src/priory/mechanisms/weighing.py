@@ -20,16 +20,18 @@ from priory.privacy.budget import Budget, Number
 from priory.privacy.curator import Curator
 from priory.privacy.journal import Transcript
 from priory.privacy.measurement import Measurement
-from priory.queries.domain import Domain
+from priory.queries.domain import Clique, Domain
 from priory.queries.query import Query
 from priory.release import Release
 from priory.release.estimated import estimated, uniform
 from priory.select.candidates import structure
-from priory.select.noisy_pairs import fitting, strengths, strong_cliques
+from priory.select.noisy_pairs import fitting, joining_pairs, strengths, strong_cliques
 from priory.select.one_ways import OneWays
 
 # With more pairs of attributes than this all of them drown: marginals are chosen privately instead.
 MOST_PAIRS = 1_000
+# A pair's distance from what a noisy tree implies has about so many times the noise of its own answers.
+NOISE_OF_A_TREE = 1.8
 # Rows drawn for each record, while they are fewer than `Weighing.rows`: with half as many their sampling error shows.
 ROWS_A_RECORD = 8
 # Rows drawn for each record of a large table, and for a small one together.
@@ -105,7 +107,7 @@ class Weighing:
         counts = {name: one_ways.model.project((name,)).values for name in domain}
         coarse = ask("coarse pairs", _alike(resolution.coarse_pairs(domain, counts)), resolution.coarse)
         strength = strengths(coarse, one_ways.model)
-        cliques = strong_cliques(domain, strength, self.model_cells / 2) if resolution.chosen else []
+        cliques = self._chosen(one_ways, coarse, strength, resolution) if resolution.chosen else []
         resolution = resolution if cliques else resolution.without_choice()
         chosen: Sequence[Measurement] = ()
         if resolution.chosen:
@@ -114,6 +116,21 @@ class Weighing:
         every = resolution.every_marginal(domain, counts, strength)
         everything = ask("everything once", _alike(every), resolution.everything)
         return _Answered(one_ways, tuple(coarse), tuple(chosen), tuple(everything))
+
+    def _chosen(
+        self, one_ways: Fitted, coarse: Sequence[Measurement], strength: Mapping[Clique, float], resolution: Resolution
+    ) -> list[Clique]:
+        """A tree of the strongest pairs, and cliques of what it does not imply, all by noisy answers: this is free."""
+        domain, most_cells = one_ways.base.domain, self.model_cells / 2
+        tree = joining_pairs(domain, strength, most_cells)
+        if resolution.last == "runs":
+            return tree
+        in_tree = set(tree)
+        implied = estimated([*one_ways.measurements, *(m for m in coarse if m.query.clique in in_tree)], one_ways.base)
+        others = [m for m in coarse if m.query.clique not in in_tree]
+        together = {pair: strength[pair] for pair in tree} | strengths(others, implied, noise=NOISE_OF_A_TREE)
+        ordered = {pair: together[pair] for pair in sorted(together, key=lambda pair: -together[pair])}
+        return strong_cliques(domain, tree, ordered, most_cells)
 
     def _model(self, answered: "_Answered") -> Model:
         """Rows of the first model, weighted by all that is not in it."""

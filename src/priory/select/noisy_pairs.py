@@ -37,32 +37,53 @@ def queries_on(domain: Domain, cliques: Iterable[Clique], parts: Mapping[str, Pa
     return [Query.product(domain, {name: parts[name] for name in clique}) for clique in cliques]
 
 
-def strengths(measurements: Sequence[Measurement], model: Model) -> dict[Clique, float]:
-    """How far answers are from the model's beyond their noise, of those that are; the farthest first."""
+def strengths(measurements: Sequence[Measurement], model: Model, *, noise: float = 1.0) -> dict[Clique, float]:
+    """How far answers are from the model's beyond their noise, of those that are; the farthest first.
+
+    `noise` is how many times their own noise is taken off, where the model has noise, too.
+    """
     answers = model.answers([m.query for m in measurements])
-    excess = {m.query.clique: _excess(m, answer) for m, answer in zip(measurements, answers, strict=True)}
+    excess = {m.query.clique: _excess(m, answer, noise) for m, answer in zip(measurements, answers, strict=True)}
     return {clique: excess[clique] for clique in sorted(excess, key=lambda c: -excess[c]) if excess[clique] > 0}
 
 
-def _excess(measurement: Measurement, answers: Array) -> float:
+def _excess(measurement: Measurement, answers: Array, times: float) -> float:
     """The L1 distance of noisy answers from a model's, less what Gaussian noise alone makes of it on average."""
     # The mean of |noise| of Gaussian noise is √(2/π) of its standard deviation.
     noise = math.sqrt(2 / math.pi) * float(np.sum(np.broadcast_to(measurement.stddev, measurement.query.shape)))
-    return float(np.abs(measurement.values - answers).sum()) - noise
+    return float(np.abs(measurement.values - answers).sum()) - times * noise
 
 
-def strong_cliques(domain: Domain, strength: Mapping[Clique, float], most_cells: float) -> list[Clique]:
+def joining_pairs(domain: Domain, strength: Mapping[Clique, float], most_cells: float) -> list[Clique]:
+    """A tree of the strongest pairs, or a forest: each joins two trees; `strength` has the strongest first."""
+    tree_of = {name: name for name in domain}
+    edges: list[Clique] = []
+    for one, other in strength:
+        first, second = tree_of[one], tree_of[other]
+        if first != second and domain.size_of((one, other)) <= most_cells:
+            edges.append((one, other))
+            tree_of = {name: first if tree == second else tree for name, tree in tree_of.items()}
+    return edges
+
+
+def strong_cliques(
+    domain: Domain, tree: Sequence[Clique], strength: Mapping[Clique, float], most_cells: float
+) -> list[Clique]:
     """About two cliques an attribute for a model: triples whose pairs all depend on each other, then other pairs.
 
-    `strength` says how much pairs depend, the strongest first. With the cliques a junction tree has at most
-    `most_cells`.
+    All pairs of `tree` are in them. `strength` says how much pairs depend, those of the tree by themselves and others
+    beyond what the tree implies, the strongest first. With the cliques a junction tree has at most `most_cells`, or
+    those of the tree.
     """
-    singles = structure(domain, [(name,) for name in domain])
-    triples = fitting(singles, _triangles(domain, strength), most=len(domain), most_cells=most_cells, new_pairs=True)
+    # Without the tree triples could leave an attribute, all of whose dependence is one pair, out.
+    plan = structure(domain, [*((name,) for name in domain), *tree])
+    triples = fitting(plan, _triangles(domain, strength), most=len(domain), most_cells=most_cells, new_pairs=True)
     covered = {pair for triple in triples for pair in itertools.combinations(triple, 2)}
-    others = [pair for pair in strength if pair not in covered]
-    tree = structure(domain, [*singles.cliques, *triples])
-    return [*triples, *fitting(tree, others, most=2 * len(domain) - len(triples), most_cells=most_cells)]
+    edges = [pair for pair in tree if pair not in covered]
+    others = [pair for pair in strength if pair not in covered and pair not in tree]
+    plan = structure(domain, [*plan.cliques, *triples])
+    most = max(0, 2 * len(domain) - len(triples) - len(edges))
+    return [*triples, *edges, *fitting(plan, others, most=most, most_cells=most_cells)]
 
 
 def _triangles(domain: Domain, strength: Mapping[Clique, float]) -> list[Clique]:

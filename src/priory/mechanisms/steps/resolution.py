@@ -23,8 +23,13 @@ LEAST_FOR_ONE_WAYS, MOST_FOR_ONE_WAYS = Fraction(1, 10), Fraction(7, 10)
 BARE, STEEP = 0.03, 1.4
 # What is left goes to coarse pairs, to chosen cliques and to everything once, in these shares.
 SHARES = (3, 3, 4)
-# Where too few runs of values are above the noise nothing is chosen: coarse pairs are measured twice, in these shares.
-FEW_RUNS_SHARES = (9, 1)
+# Where few runs of values are above the noise only a tree of pairs is chosen, and everything is the coarse pairs again.
+FEW_RUNS_SHARES = (6, 3, 1)
+# Where fewer than these are, at nine tenths of what is left, there is nothing to choose by: coarse pairs get them.
+FEWEST_FOR_A_TREE = 5
+HARDLY_ANY_SHARES = (9, 1)
+# Where fewer than these are, one-way marginals get the most they may.
+FEWEST_FOR_PAIRS = 3
 # Coarse pairs on more runs of values choose cliques no better.
 MOST_RUNS = 16
 # Triples need so many more runs above their noise as pairs would be noisier for being sums of them.
@@ -43,7 +48,10 @@ def share_of_one_ways(domain: Domain, budget: Budget, total: float) -> Fraction:
     noise = sum(expected_noise(Query.marginal(domain, name), alone) for name in domain)
     distance = noise / (2 * len(domain) * max(total, 1.0))
     share = Fraction(min(BARE + STEEP * math.sqrt(distance), 1.0)).limit_denominator(1000)
-    return min(max(share, LEAST_FOR_ONE_WAYS), MOST_FOR_ONE_WAYS)
+    share = min(max(share, LEAST_FOR_ONE_WAYS), MOST_FOR_ONE_WAYS)
+    coarse, _ = budget.part(1 - share).split(HARDLY_ANY_SHARES)
+    hears_pairs = _runs_above_noise(domain, coarse, total, ways=2) >= FEWEST_FOR_PAIRS
+    return share if hears_pairs else MOST_FOR_ONE_WAYS
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,9 +73,13 @@ class Resolution:
             triples = _runs_above_noise(domain, everything, total, ways=3)
             last: Literal["pairs", "triples"] = "triples" if _are_triples_better(domain, triples) else "pairs"
             return cls(coarse, chosen, everything, int(max(2, min(count, MOST_RUNS))), last)
-        coarse, everything = left.split(FEW_RUNS_SHARES)
+        coarse, everything = left.split(HARDLY_ANY_SHARES)
         count = _runs_above_noise(domain, coarse, total, ways=2)
-        return cls(coarse, None, everything, int(max(2, min(count, MOST_RUNS))), "runs")
+        runs_of_values = int(max(2, min(count, MOST_RUNS)))
+        if count < FEWEST_FOR_A_TREE:
+            return cls(coarse, None, everything, runs_of_values, "runs")
+        coarse, chosen, everything = left.split(FEW_RUNS_SHARES)
+        return cls(coarse, chosen, everything, runs_of_values, "runs")
 
     def without_choice(self) -> "Resolution":
         """The same where nothing is chosen: what was for it goes to everything."""
