@@ -12,11 +12,11 @@ import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from studio_site import CANARY, Browser, Site, prepare, site, write_tables
 
 from priory.errors import DataError
 from priory.studio.folder import Folder
 from priory.studio.security import MOST_BYTES
+from studio_site import CANARY, Browser, Site, prepare, site, write_tables
 
 SCRIPT = "<script>alert(1)</script>"
 PAGES = (
@@ -104,7 +104,7 @@ def test_a_form_without_an_origin_changes_nothing(studio: Site, browser: Browser
 
 
 @pytest.mark.parametrize("where", ["cross-site", "same-site"])
-def test_what_another_page_of_the_browser_asks_is_refused(where: str, studio: Site, browser: Browser) -> None:
+def test_what_another_page_of_the_browser_asks_is_refused(where: str, browser: Browser) -> None:
     assert browser.get("/table", headers={"sec-fetch-site": where}).status_code == 403
 
 
@@ -255,7 +255,7 @@ def test_what_looks_like_an_option_is_no_option(tmp_path: Path) -> None:
         assert "priory fit ./--help.csv" in page
 
 
-def test_a_declared_upload_of_two_gigabytes_is_refused_before_it_is_sent(studio: Site, browser: Browser) -> None:
+def test_a_declared_upload_of_two_gigabytes_is_refused_before_it_is_sent(studio: Site) -> None:
     connection = http.client.HTTPConnection("127.0.0.1", studio.port, timeout=10)
     connection.putrequest("POST", "/columns/yaml", skip_host=True)
     connection.putheader("Host", f"127.0.0.1:{studio.port}")

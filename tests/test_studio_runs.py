@@ -16,13 +16,13 @@ from pathlib import Path
 import httpx
 import numpy as np
 import pytest
-from studio_site import CANARY, REPLAYED, Browser, Site, field_of, prepare, site, until, write_tables
 
 from priory.privacy.ledger import EntryState, Ledger
 from priory.release import Release, load
 from priory.studio.folder import Folder
 from priory.studio.hub import Studio
 from priory.studio.steps.run import resume
+from studio_site import CANARY, REPLAYED, Browser, Site, field_of, prepare, site, until, write_tables
 
 
 @pytest.fixture
@@ -137,7 +137,7 @@ def test_two_tabs_start_one_run_and_pay_once(studio: Site, browser: Browser) -> 
     plans = {field_of(tab.get("/run").text, "plan") for tab in tabs}
     assert len(plans) == 1
     reached: list[str] = []
-    threads = [threading.Thread(target=lambda tab=tab: reached.append(started(tab))) for tab in tabs]  # type: ignore[misc]
+    threads = [threading.Thread(target=lambda tab=tab: reached.append(started(tab))) for tab in tabs]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -246,7 +246,7 @@ def killed(folder: Path) -> None:
     for place in Path("/proc").glob("[0-9]*"):
         try:
             command = (place / "cmdline").read_bytes()
-            is_there = os.readlink(place / "cwd") == str(folder) or str(folder).encode() in command
+            is_there = (place / "cwd").readlink() == folder or str(folder).encode() in command
         except OSError:
             continue
         if is_there and int(place.name) != os.getpid() and b"pytest" not in command:
