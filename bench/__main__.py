@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Callable
 
-from bench import counting, engine, gpu, growth, libraries, privacy, public, samplers, wide
+from bench import counting, engine, gpu, growth, libraries, privacy, public, samplers, studio, wide
 
 # One line a benchmark: its name, and a function that prints its table.
 BENCHMARKS: dict[str, Callable[[bool], None]] = {
@@ -15,6 +15,7 @@ BENCHMARKS: dict[str, Callable[[bool], None]] = {
     "privacy": privacy.run,
     "public": public.run,
     "samplers": samplers.run,
+    "studio": studio.run,
     "wide": wide.run,
 }
 

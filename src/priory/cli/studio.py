@@ -32,4 +32,8 @@ def studio(
     from priory.studio.folder import Folder as ProjectFolder
     from priory.studio.hub import Studio
 
-    serve(Studio(ProjectFolder.of(folder)), port=port, opens_browser=not no_browser, idle_minutes=idle, say=say)
+    project = Studio(ProjectFolder.of(folder))
+    try:
+        serve(project, port=port, opens_browser=not no_browser, idle_minutes=idle, say=say)
+    except KeyboardInterrupt:
+        say("Ended. The project is in the folder, and a run that was started goes on.")

@@ -7,6 +7,7 @@ import time
 import traceback
 import webbrowser
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 
 import uvicorn
@@ -20,7 +21,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from priory.errors import PrioryError
+from priory.errors import OptionError, PrioryError
 from priory.studio import warming
 from priory.studio.hub import Studio
 from priory.studio.progress import STEPS, first_open
@@ -128,7 +129,8 @@ def _missing(studio: Studio) -> Callable[[Request, Exception], Awaitable[Respons
     async def missing(_request: Request, error: Exception) -> Response:
         status = error.status_code if isinstance(error, HTTPException) else 500
         visit = Visit(studio, "", {})
-        return await run_in_threadpool(_error, visit, "There is no such page.", status)
+        words = "There is no such page." if status == 404 else "This request was not understood."
+        return await run_in_threadpool(_error, visit, words, status)
 
     return missing
 
@@ -171,7 +173,12 @@ def serve(
     """
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listening:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind((HOST, port))
+        try:
+            listening.bind((HOST, port))
+        except OSError as error:
+            raise OptionError(
+                "--port", f"{port} cannot be used: {error.strerror}; leave it out for any that is free"
+            ) from None
         port = listening.getsockname()[1]
 
         def address() -> str:
@@ -189,11 +196,18 @@ def serve(
             threading.Timer(0.3, webbrowser.open, [address()]).start()
         if idle_minutes is not None:
             threading.Thread(target=_end_when_idle, args=(server, app, studio, 60 * idle_minutes), daemon=True).start()
+        threading.Thread(target=_survey, args=(studio,), daemon=True, name="priory-survey").start()
         # The first pages come first; what draws is started when they are out.
         drawing = threading.Timer(DRAWING_AFTER, warming.draw)
         drawing.daemon = True
         drawing.start()
         server.run(sockets=[listening])
+
+
+def _survey(studio: Studio) -> None:
+    """Read the public table, which several pages need."""
+    with suppress(PrioryError):
+        studio.misfits()
 
 
 def server_of(app: ASGIApp) -> uvicorn.Server:
