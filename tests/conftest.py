@@ -11,7 +11,10 @@ from hypothesis import HealthCheck, settings
 from priory.errors import MissingExtra
 
 # What `pip install .` does not bring: a test that needs one of these is skipped where it is not installed.
-OPTIONAL = {"altair", "dp_accounting", "numba", "opendp", "pandas", "polars", "pyarrow", "torch", "vl_convert"}
+OPTIONAL = {
+    *("altair", "dp_accounting", "httpx", "jinja2", "numba", "opendp", "pandas", "polars", "pyarrow"),
+    *("python_multipart", "starlette", "torch", "uvicorn", "vl_convert"),
+}
 
 # Two cores shared by the workers make single examples slow at times: a deadline would fail for that alone.
 settings.register_profile("priory", deadline=None, suppress_health_check=[HealthCheck.too_slow])
