@@ -22,6 +22,7 @@ EXPERIMENTS = (
     "discovery",
     "package_tables",
     "skewed_numbers",
+    "forecasts",
 )
 
 

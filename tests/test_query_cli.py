@@ -3,24 +3,19 @@ import csv
 import io
 import json
 import os
+import re
 import subprocess
 import sys
-import time
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from priory import town
 from priory.app.fit import fit
-from priory.cli import main, progress
-from priory.cli.progress import spoken, time_left
+from priory.cli import main
 from priory.data.schema import Schema
 from priory.data.table import Table
-from priory.privacy.budget import Budget
-from priory.privacy.progress import Step
 from priory.privacy.randomness import Replay
 from priory.release import Release
 
@@ -150,6 +145,22 @@ def test_a_plan_forecasts_without_a_table(tmp_path: Path, capsys: pytest.Capture
     )
 
 
+def test_a_plan_says_what_is_known_at_once_and_each_forecast_as_it_comes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    SCHEMA.save(tmp_path / "s.yaml")
+    common = ("plan", "--schema", tmp_path / "s.yaml", "-n", 5_000, "--mechanism", "independent", "--runs", 1)
+    out, err = run(capsys, *common, "--rho", "1/2")
+    # One count of a table with all of ρ = 1/2 has a standard deviation of 1, three columns' counts of √3.
+    assert re.search(r"ρ = 0.5 +1.0 +1.7", out)
+    assert out.index("noise of a single count") < out.index("rehearsed on")
+    assert re.search(r"ρ = 0.5: .* CPU s, mean error 0\.", err)
+    lines = run(capsys, *common, "--rho", "1/2", "--rho", "2", "--json-lines")[0].splitlines()
+    found = [json.loads(line) for line in lines]
+    assert [each["is_final"] for each in found] == [False, False, True, True]
+    assert {each["budget"] for each in found} == {"ρ = 0.5", "ρ = 2"}
+
+
 def test_a_plan_can_be_rehearsed_on_public_rows(capsys: pytest.CaptureFixture[str]) -> None:
     options = ("--public", town.LAST_YEAR, "--epsilon", 1, "--delta", "1e-9", "--mechanism", "independent", "--json")
     told = json.loads(run(capsys, "plan", "--schema", town.SCHEMA, "-n", 3_000_000, *options)[0])
@@ -201,31 +212,3 @@ def _all_of(terminal: int) -> str:
             pieces.append(piece)
     os.close(terminal)
     return b"".join(pieces).decode()
-
-
-def test_the_time_left_goes_on_as_it_grew() -> None:
-    assert time_left([(0.0, 0.0)]) is None
-    assert time_left([(0.0, 0.0), (1.0, 0.0)]) is None
-    even = [(3.0 + 100 * x, x) for x in np.linspace(0, 0.5, 20).tolist()]
-    assert time_left(even) == pytest.approx(50)
-    # Where rounds take longer and longer, the time to a share x is 100 x².
-    slower = [(3.0 + 100 * x**2, x) for x in np.linspace(0, 0.5, 20).tolist()]
-    assert time_left(slower) == pytest.approx(75)
-
-
-def test_a_pipe_is_told_every_few_seconds(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(progress, "FIRST", 0.05)
-    monkeypatch.setattr(progress, "EVERY", 0.05)
-    with progress.shown("reading the table") as tell:
-        time.sleep(0.2)
-        tell(Step(1, 4, Fraction(1, 4), Budget.zcdp(1)))
-        time.sleep(0.2)
-        tell(Step(3, 4, Fraction(3, 4), Budget.zcdp(1)))
-        time.sleep(0.2)
-    said = capsys.readouterr().err
-    assert "reading the table" in said
-    assert "round 3 of 4, ρ = 0.75 of 1 spent, about " in said
-    with progress.shown("reading the table", is_wanted=False):
-        time.sleep(0.1)
-    assert capsys.readouterr().err == ""
-    assert spoken(59.6) == "60 s"

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from priory.app.discover import Discovery, discover
     from priory.app.fit import fit
-    from priory.app.forecast import forecast
+    from priory.app.forecast import Planner, forecast
     from priory.app.public_check import public_fitness
     from priory.app.recovery import recover
     from priory.data.schema import Schema
@@ -49,11 +49,11 @@ if TYPE_CHECKING:
 # fmt: off
 __all__ = [
     "Budget", "Curator", "Discovery", "Domain", "Factor", "Identity", "Ledger", "Matrix", "Mean", "Measurement",
-    "Mixture", "Model", "Moments", "Part", "Point", "Prefix", "PrioryError", "Product", "PublicRows", "Query", "Range",
-    "Recode", "Relation", "Release", "Schema", "Sensitivity", "Set", "Source", "Step", "Table", "Total", "Uniform",
-    "Workload", "combine", "declared_release", "discover", "estimate", "evaluate", "explain", "fit", "forecast", "load",
-    "measure",
-    "open_source", "plan", "public_fitness", "read_measurements", "recover", "sensitivity",
+    "Mixture", "Model", "Moments", "Part", "Planner", "Point", "Prefix", "PrioryError", "Product", "PublicRows",
+    "Query", "Range", "Recode", "Relation", "Release", "Schema", "Sensitivity", "Set", "Source", "Step", "Table",
+    "Total", "Uniform", "Workload", "combine", "declared_release", "discover", "estimate", "evaluate", "explain",
+    "fit", "forecast", "load", "measure", "open_source", "plan", "public_fitness", "read_measurements", "recover",
+    "sensitivity",
 ]
 # fmt: on
 
@@ -61,7 +61,7 @@ __all__ = [
 _NAMES = {
     "app.discover": "Discovery discover",
     "app.fit": "fit",
-    "app.forecast": "forecast",
+    "app.forecast": "Planner forecast",
     "app.public_check": "public_fitness",
     "app.recovery": "recover",
     "data.schema": "Schema",

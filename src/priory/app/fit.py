@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from priory.data.schema import Schema
 from priory.data.sources.opening import open_source
 from priory.data.sources.source import checked_row_limit
 from priory.errors import BudgetError, DomainError, PrioryError
-from priory.mechanisms.steps.effort import NORMAL, at_effort
+from priory.mechanisms.steps.effort import NORMAL
 from priory.privacy.budget import Number
 from priory.privacy.cautions import warn_after
 from priory.privacy.curator import Curator
@@ -21,7 +22,7 @@ from priory.privacy.ledger import Ledger
 from priory.privacy.progress import Progress, silent
 from priory.privacy.randomness import Randomness, source_of
 from priory.privacy.recorder import Recorder
-from priory.privacy.statement import cost_of, sum_of
+from priory.privacy.statement import Statement, cost_of, sum_of
 from priory.queries.sensitivity import Relation
 from priory.queries.workload import Workload
 from priory.release import Release
@@ -89,12 +90,10 @@ def fit(
         DataError: the public table does not fit the schema, or has no rows. Nothing was spent.
     """
     with accounted() as account:
-        entry, job = ordered(schema, mechanism, public, by, workload)
+        entry, job = ordered(schema, mechanism, public, by, workload, effort=effort)
         schema, text = job.schema, job.schema.dump()
         checked_row_limit(row_limit)
         recipe = recipe_of(entry, job)
-        if effort != NORMAL:
-            recipe = at_effort(recipe, effort)
         book = Ledger.open(ledger) if isinstance(ledger, str | Path) else ledger
         relation, unit, max_rows = _protected(book, schema, relation, unit, max_rows)
         # What part of the budget private choices cost; all of it where a mechanism does not say.
@@ -133,9 +132,9 @@ def fit(
             curator = Curator(
                 reservation, source, randomness=noise, progress=progress, impossible=zeros, journal=recorder
             )
-            recorder.begin(curator.statement(entry.name), reservation.number)
+            recorder.begin(_at_effort(curator.statement(entry.name), effort), reservation.number)
             release = recipe.run(curator, budget)
-        release = release.with_schema(schema)
+        release = replace(release, statement=_at_effort(release.statement, effort)).with_schema(schema)
         # What was measured is paid for, whether or not a model can be made of it.
         with suppress(PrioryError):
             release = release.with_estimate()
@@ -145,6 +144,11 @@ def fit(
         if release.estimate is not None:
             warn_after(budget, release.estimate.total)
         return release
+
+
+def _at_effort(statement: Statement, effort: str) -> Statement:
+    """The statement with the effort of the run, where it is not the usual."""
+    return replace(statement, effort="" if effort == NORMAL else effort)
 
 
 def _protected(

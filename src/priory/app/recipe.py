@@ -11,6 +11,7 @@ from priory.data.schema import Schema
 from priory.data.schema.constraints import leaves_rows
 from priory.errors import DomainError, OptionError
 from priory.mechanisms.ide.prior_update import PriorUpdate
+from priory.mechanisms.steps.effort import NORMAL, at_effort
 from priory.model.bases import PublicRows, Uniform
 from priory.model.structural_zeros import without_zeros
 from priory.privacy.recorder import Job
@@ -23,6 +24,8 @@ def ordered(
     public: object | None,
     by: Sequence[Sequence[str]] | None,
     workload: Workload | None,
+    *,
+    effort: str = NORMAL,
 ) -> tuple[Registered, Job]:
     """The mechanism and the job that the options of a fit ask for, checked; see `fit` for what they mean."""
     mechanism = "prior-update" if by is not None and mechanism is None else mechanism
@@ -36,7 +39,8 @@ def ordered(
     is_registered = mechanism is None or isinstance(mechanism, str)
     levels = None if by is None else tuple(tuple(level) for level in by)
     codes = None if public is None else public_codes(schema, public)
-    return entry, Job(schema, entry.name, is_registered=is_registered, by=levels, workload=workload, public=codes)
+    job = Job(schema, entry.name, is_registered, levels, workload, codes, effort)
+    return entry, job
 
 
 def recipe_of(entry: Registered, job: Job) -> Mechanism:
@@ -51,7 +55,9 @@ def recipe_of(entry: Registered, job: Job) -> Mechanism:
         # Constraints that leave none of the public rows are noticed here, before anything is paid.
         without_zeros(rows, schema.impossible())
         recipe = from_public(entry)(rows)
-    return recipe if job.workload is None else _aimed(entry, recipe, job.workload.checked(schema.domain))
+    if job.workload is not None:
+        recipe = _aimed(entry, recipe, job.workload.checked(schema.domain))
+    return at_effort(recipe, job.effort)
 
 
 def public_rows(job: Job) -> PublicRows | None:

@@ -5,7 +5,7 @@ import multiprocessing
 import os
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from functools import partial
@@ -24,6 +24,7 @@ from priory.audit.numbers import bad_numbers
 from priory.audit.primitives import primitives
 from priory.audit.samplers import exactness, forks, planted_bias, selection_law, support
 from priory.audit.settings import SETTINGS, replayed_from_public, replayed_mechanism, replayed_setting
+from priory.work import tracked
 
 # Tests of one thing each, so that two processes have as much to do as each other and an error stops only one.
 TESTS: tuple[Test, ...] = (
@@ -55,7 +56,7 @@ def run_battery(*, quick: bool = False, processes: int = PROCESSES) -> Iterator[
     """Every finding, in order, as it comes; `quick` takes about a minute instead of most of an hour."""
     effort = QUICK if quick else WHOLE
     if min(processes, os.cpu_count() or 1) < 2:
-        for test in TESTS:
+        for test in tracked(TESTS, "testing"):
             yield from findings_of(test, effort)
         return
     yield from _in_processes(TESTS, effort, processes)
@@ -92,8 +93,8 @@ def _in_processes(tests: Sequence[Test], effort: Effort, processes: int) -> Iter
         done = 0
         with contextlib.suppress(BrokenProcessPool), _pool(processes) as pool:
             futures = [pool.submit(findings_of, test, effort) for test in tests]
-            for findings in map(Future.result, futures):
-                yield from findings
+            for future in tracked(futures, "testing"):
+                yield from future.result()
                 done += 1
         tests = tests[done:]
         if tests:

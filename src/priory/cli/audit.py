@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from priory.cli.output import AsJson, say, write, write_json
+from priory.cli.progress import working
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,14 +25,15 @@ def audit(
     from priory.audit import run_battery
 
     findings = []
-    for finding in run_battery(quick=quick):
-        findings.append(finding)
-        if as_json:
-            say(f"{finding.verdict}  {finding.test}")
-        else:
-            write(f"{finding.verdict}  {finding.test}: {finding.figure} (limit: {finding.limit})")
-        # The whole battery takes minutes; whoever reads it through a pipe wants to see it go on.
-        sys.stdout.flush()
+    with working("testing"):
+        for finding in run_battery(quick=quick):
+            findings.append(finding)
+            if as_json:
+                say(f"{finding.verdict}  {finding.test}")
+            else:
+                write(f"{finding.verdict}  {finding.test}: {finding.figure} (limit: {finding.limit})")
+            # The whole battery takes minutes; whoever reads it through a pipe wants to see it go on.
+            sys.stdout.flush()
     failed = [finding for finding in findings if not finding.passed]
     if as_json:
         write_json([_described(finding) for finding in findings])

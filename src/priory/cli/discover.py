@@ -10,6 +10,7 @@ from priory.app.discover import discover as learn
 from priory.cli.fit import spending
 from priory.cli.output import AsJson, say, write_data, write_json
 from priory.cli.privacy import Unit, check_output
+from priory.cli.progress import working
 from priory.data.dialect import Dialect
 from priory.data.kinds import Column
 from priory.data.schema import Schema
@@ -70,7 +71,7 @@ def discover(
     as_json: AsJson = False,
 ) -> None:
     """Learn a schema from private rows, with noise, and pay for it."""
-    with spending(output):
+    with spending(output), working("reading the table", is_wanted=not as_json):
         if output is not None:
             check_output(output)
         if name is None and ledger is not None:

@@ -71,7 +71,8 @@ def _recover(paths: list[Path], output: Path, marginals: Sequence[str], *, as_js
     """Make the release of a run that ended early; the file itself says what it is and what it cost."""
     if len(paths) > 1 or is_described:
         raise OptionError("measurements", "the partial file of a run is given alone: it has its own schema and budget")
-    release = recover(paths[0])
+    with working("estimating", is_wanted=not as_json):
+        release = recover(paths[0])
     cliques = [release.domain.checked(names.split(",")) for names in marginals]
     release.save(output)
     _show(release, cliques, output, as_json=as_json)

@@ -7,6 +7,7 @@ import typer
 
 from priory.cli.output import AsJson, json_text, say, write, write_json
 from priory.cli.privacy import Unit, check_output
+from priory.cli.progress import working
 from priory.cli.report import MARK, write_secret
 from priory.errors import OptionError
 from priory.release import load
@@ -38,7 +39,8 @@ def evaluate(
         if MARK not in output.name:
             raise OptionError("--output", f"the name of such a file must contain {MARK}, as in people.{MARK}.json")
         check_output(output)
-    found = evaluated(load(release), private, target=target, ledger=ledger, unit=unit, seed=seed)
+    with working("reading the table", is_wanted=not as_json):
+        found = evaluated(load(release), private, target=target, ledger=ledger, unit=unit, seed=seed)
     if output is not None:
         write_secret(output, json_text(found.to_dict()))
     if as_json:

@@ -96,6 +96,12 @@ def write_json(result: Any) -> None:  # noqa: ANN401 - whatever JSON can hold
     sys.stdout.write(json_text(result))
 
 
+def write_json_line(result: Any) -> None:  # noqa: ANN401
+    """Print one of several results for programs on a line of its own, at once."""
+    sys.stdout.write(_ended(json_escaped(json.dumps(result, ensure_ascii=False))))
+    sys.stdout.flush()
+
+
 def json_text(result: Any) -> str:  # noqa: ANN401
     """A result as JSON without a character that a terminal obeys."""
     return _ended(json_escaped(json.dumps(result, ensure_ascii=False, indent=2)))

@@ -1,16 +1,20 @@
 """Plan: the verb that rehearses a fit without the private table."""
 
+import math
+import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from priory.app.forecast import SECONDS, Forecast, Rehearsal, forecast
+from priory.app.forecast import RUNS, SECONDS, Forecast, Planner, Rehearsal
 from priory.app.public_check import public_fitness
+from priory.app.registry import chosen
 from priory.cli.fit import complete_mechanism
-from priory.cli.output import AsJson, say, write, write_json
+from priory.cli.output import AsJson, say, write, write_json, write_json_line
 from priory.cli.privacy import Delta, Effort, RelationName
+from priory.cli.progress import working
 from priory.data.schema import Schema
 from priory.data.table import text_table
 from priory.errors import OptionError
@@ -35,36 +39,39 @@ def plan(
     ] = None,
     public: Annotated[Path | None, typer.Option(help="A public table with the same columns, to rehearse on.")] = None,
     effort: Effort = NORMAL,
-    seconds: Annotated[float, typer.Option(help="About how long the rehearsals may take.")] = SECONDS,
-    runs: Annotated[int, typer.Option(help="How many rehearsals of each budget are averaged.")] = 1,
+    seconds: Annotated[float, typer.Option(help="About how much work rehearsals may be, in CPU seconds.")] = SECONDS,
+    runs: Annotated[int, typer.Option(help="How many rehearsals of a budget are averaged, if there is time.")] = RUNS,
     check: Annotated[Path | None, typer.Option(help="A private table to check --public against; this is paid.")] = None,
     price: Annotated[str | None, typer.Option(help="With --check, what it may cost, in rho if --rho is given.")] = None,
     ledger: Annotated[Path | None, typer.Option(help="With --check, the book that pays.")] = None,
+    as_lines: Annotated[
+        bool, typer.Option("--json-lines", help="Print each forecast as a line of JSON, as it comes.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Forecast time, memory and errors of a fit. Without --check no private table is opened and nothing is spent.
 
-    The fit is rehearsed on a made-up table of that many rows: drawn from public data, or with uneven shares at random.
+    The fit is rehearsed on a made-up table of that many rows: drawn from public data, or with typical dependences.
     """
     budgets = _budgets(epsilon, rho, delta, relation)
-    if check is not None and (public is None or price is None):
-        raise OptionError("--check", "it needs --public, and a --price that is paid for the look")
-    if check is None and (price is not None or ledger is not None):
-        raise OptionError(
-            "--check", "name the private table that --price and --ledger pay a look at, or leave them out"
-        )
-    told = (lambda _: None) if as_json else say
-    found = forecast(
-        Schema.load(schema),
-        rows,
-        budgets,
-        mechanism=mechanism,
-        public=public,
-        runs=runs,
-        effort=effort,
-        seconds=seconds,
-        told=told,
-    )
+    _check_options(check, public, price, ledger, as_lines=as_lines)
+    described = Schema.load(schema)
+    is_for_people = not (as_json or as_lines)
+    if is_for_people:
+        write(_facts(described, rows, chosen(mechanism, has_public=public is not None).name, budgets))
+        sys.stdout.flush()
+    with working("reading the public table" if public else "rehearsing", is_wanted=is_for_people):
+        planner = Planner.of(described, rows, mechanism=mechanism, public=public, effort=effort)
+        rehearsals = []
+        for found in planner.forecasts(budgets, seconds=seconds, runs=runs):
+            rehearsals += [found] if found.is_final else []
+            if as_lines:
+                write_json_line(found.to_dict())
+            elif is_for_people and not found.is_final:
+                say(_line(found))
+    if as_lines:
+        return
+    forecast = Forecast.of(planner, rehearsals)
     fitness = None
     if check is not None:
         fitness = public_fitness(
@@ -78,20 +85,67 @@ def plan(
             relation=None if ledger else relation,
         )
     if as_json:
-        write_json(_as_json(found) | ({} if fitness is None else {"public_check": asdict(fitness)}))
+        write_json(forecast.to_dict() | ({} if fitness is None else {"public_check": asdict(fitness)}))
         return
-    write(str(found))
+    write(f"\n{forecast}")
     if fitness is not None:
         write(f"\nFor {'rho' if rho else 'epsilon'} = {price}, {fitness}")
-    last = found.rehearsals[-1]
+    _show_worst(forecast.rehearsals[-1])
+    if public is None:
+        say("A made-up table is a guess at how columns depend; give --public to rehearse on rows like yours.")
+    else:
+        say("Public rows, drawn anew, played the private table: one that differs by more than chance is farther off.")
+
+
+def _check_options(
+    check: Path | None, public: Path | None, price: str | None, ledger: Path | None, *, as_lines: bool
+) -> None:
+    """Refuse options about a paid look that do not go together."""
+    if check is not None and (public is None or price is None):
+        raise OptionError("--check", "it needs --public, and a --price that is paid for the look")
+    if check is not None and as_lines:
+        raise OptionError("--json-lines", "it has forecasts alone; take --json with --check")
+    if check is None and (price is not None or ledger is not None):
+        raise OptionError(
+            "--check", "name the private table that --price and --ledger pay a look at, or leave them out"
+        )
+
+
+def _facts(schema: Schema, rows: int, mechanism: str, budgets: list[Budget]) -> str:
+    """What is known before any rehearsal: the table's size, and how noisy counts are for what may be spent."""
+    domain = schema.domain
+    cells = f"{sum(domain.shape):,} values in all"
+    lines = [f"{schema.name}: {rows:,} rows, {len(domain)} columns with {cells}; {mechanism}."]
+    header = ["budget", "noise of a single count", f"of each of {len(domain)} columns' counts"]
+    table = [[str(each), f"{_stddev(each, 1):.1f}", f"{_stddev(each, len(domain)):.1f}"] for each in budgets]
+    return "\n".join([*lines, text_table(header, table, right=[False, True, True])])
+
+
+def _stddev(budget: Budget, answers: int) -> float:
+    """The standard deviation of the noise on one of so many marginals that share the budget evenly."""
+    share = float(budget.amount) / answers
+    sensitivity = budget.max_rows
+    if budget.is_pure:
+        # Laplace noise; under replace-one a record leaves one cell and enters another.
+        return math.sqrt(2) * sensitivity * _moved(budget) / share
+    return sensitivity * math.sqrt(_moved(budget) / (2 * share))
+
+
+def _moved(budget: Budget) -> int:
+    """How many cells of a marginal one record changes by 1."""
+    return 1 if budget.relation is Relation.ADD_REMOVE else 2
+
+
+def _line(found: Rehearsal) -> str:
+    some = "" if found.rehearsed == found.of else f" (from {found.rehearsed} of {found.of} columns)"
+    return f"{found.budget}: {found.seconds:.1f} CPU s, mean error {found.mean:.4f}{some}"
+
+
+def _show_worst(last: Rehearsal) -> None:
     pairs = [[" × ".join(pair), f"{error:.4f}"] for pair, error in last.worst[:SHOWN]]
     if pairs:
         write(f"\nWorst pairs at {last.budget}")
         write(text_table(["pair", "error"], pairs, right=[False, True]))
-    if public is None:
-        say("A made-up table says what noise does; give --public to see what a model can express of one like yours.")
-    else:
-        say("Half of the public rows played the private table: one that differs by more than chance is farther off.")
 
 
 def _budgets(epsilon: list[str] | None, rho: list[str] | None, delta: str | None, relation: str) -> list[Budget]:
@@ -102,28 +156,3 @@ def _budgets(epsilon: list[str] | None, rho: list[str] | None, delta: str | None
     if rho:
         return [Budget.of(rho=each, relation=relation) for each in rho]
     return [Budget.of(epsilon=each, delta=delta, relation=relation) for each in epsilon or []]
-
-
-def _as_json(found: Forecast) -> dict[str, Any]:
-    return {
-        "schema": found.schema,
-        "rows": found.rows,
-        "mechanism": found.mechanism,
-        "rehearsed_on": found.rehearsed_on,
-        "columns": found.columns,
-        "rehearsals": [_rehearsal(each) for each in found.rehearsals],
-    }
-
-
-def _rehearsal(each: Rehearsal) -> dict[str, Any]:
-    return {
-        "budget": str(each.budget),
-        "cpu_seconds": each.seconds,
-        "memory_in_bytes": each.memory_in_bytes,
-        "mean_error": each.mean,
-        "columns_rehearsed": each.rehearsed,
-        "time_off": each.time_off,
-        "error_off": each.error_off,
-        "columns": [{"column": name, "error": error} for name, error in each.columns.items()],
-        "pairs": [{"columns": list(pair), "error": error} for pair, error in each.worst],
-    }

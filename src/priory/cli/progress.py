@@ -1,125 +1,160 @@
 """Progress: how far a verb has come, on stderr: a bar for whoever watches, a line every few seconds in a pipe."""
 
-import math
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TimeElapsedColumn
+from rich.text import Text
 
 from priory.cli.output import say
 from priory.data.table import Table
 from priory.data.visible import visible
 from priory.privacy.progress import Progress as Tell
-from priory.privacy.progress import Step, silent
+from priory.privacy.progress import Step, silent, time_left
+from priory.work import heard_by
 
 # In a pipe nothing is said before the first of these seconds, and then a line as often as the second.
 FIRST, EVERY = 2.0, 5.0
-# Later rounds are slower than earlier ones: the time to a share x of all grows like a power of x between these.
-_SLOWEST_GROWTH, _FASTEST_GROWTH = 1.0, 3.0
+# How many of the last reports the time left is reckoned from: of fast loops there are very many.
+MOST_SEEN = 500
+
+
+class Pace:
+    """Which share was done when, and the time left.
+
+    Args:
+        what: what is being done, until something more is reported.
+        now: seconds by some clock.
+    """
+
+    def __init__(self, what: str, now: Callable[[], float] = time.monotonic) -> None:
+        self.words = what
+        self.done = 0.0
+        self._now, self._began = now, now()
+        self._seen: list[tuple[float, float]] = []
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since it began."""
+        return self._now() - self._began
+
+    def reached(self, share: float, words: str) -> None:
+        """A share of all is done, and what happens now."""
+        self.done, self.words = share, visible(words)
+        self._seen.append((self.elapsed, share))
+        if len(self._seen) > MOST_SEEN:
+            del self._seen[1::2]
+
+    def told(self, step: Step) -> None:
+        """A round of a fit begins: by rounds where their number is known, else by what was spent."""
+        self.reached((step.number - 1) / step.of if step.of else step.share, f"{step}")
+
+    @property
+    def left(self) -> float | None:
+        """Seconds until the end, as far as they can be told."""
+        left = time_left(list(self._seen))
+        # What was left when the last report came, less the time since.
+        return None if left is None else max(0.0, left - (self.elapsed - self._seen[-1][0]))
+
+    def __str__(self) -> str:
+        left = self.left
+        return self.words if left is None else f"{self.words}, about {spoken(left)} left"
+
+
+class Lines:
+    """Which lines are due in a pipe: none in the first seconds, then one every few."""
+
+    def __init__(self, pace: Pace) -> None:
+        self._pace, self._due = pace, FIRST
+
+    def due(self) -> str | None:
+        """What is to be said now, where it is time."""
+        elapsed = self._pace.elapsed
+        if elapsed < self._due:
+            return None
+        self._due = elapsed + EVERY
+        return f"{spoken(elapsed)}: {self._pace}"
+
+    @property
+    def wait(self) -> float:
+        """Seconds until the next line."""
+        return max(0.0, self._due - self._pace.elapsed)
+
+
+@contextmanager
+def paced(what: str, *, is_wanted: bool = True) -> Iterator[Pace]:
+    """A pace that is shown while it lasts, as a bar or as lines; nothing where it is not wanted."""
+    console = Console(stderr=True, highlight=False)
+    pace = Pace(what)
+    if not is_wanted:
+        yield pace
+    elif console.is_terminal:
+        columns = (SpinnerColumn(), _Words(pace), BarColumn(bar_width=20), TimeElapsedColumn())
+        with Progress(*columns, console=console, transient=True) as bar:
+            bar.add_task(what, total=None)
+            yield pace
+    else:
+        with _talking(Lines(pace)):
+            yield pace
+
+
+class _Words(ProgressColumn):
+    """What a pace says, whenever the bar is drawn; the bar grows with it."""
+
+    def __init__(self, pace: Pace) -> None:
+        super().__init__()
+        self._pace = pace
+
+    def render(self, task: Task) -> Text:
+        if self._pace.done > 0:
+            task.total, task.completed = 1.0, self._pace.done
+        return Text(str(self._pace))
+
+
+@contextmanager
+def _talking(lines: Lines) -> Iterator[None]:
+    """Say lines from a thread when they are due: rounds may take longer than that."""
+    ended = threading.Event()
+
+    def talk() -> None:
+        while not ended.wait(lines.wait):
+            if (line := lines.due()) is not None:
+                say(line)
+
+    thread = threading.Thread(target=talk, name="priory-progress", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 @contextmanager
 def shown(what: str, *, is_wanted: bool = True) -> Iterator[Tell]:
-    """The round, what was spent and the time left, as a bar or as lines; nothing where it is not wanted."""
-    console = Console(stderr=True, highlight=False)
-    if not is_wanted:
-        yield silent
-        return
-    if not console.is_terminal:
-        with _Lines(what) as lines:
-            yield lines
-        return
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=20),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=console, transient=True) as bar:
-        yield _Teller(bar, bar.add_task(what, total=None))
+    """The round of a fit, what was spent and the time left."""
+    with paced(what, is_wanted=is_wanted) as pace:
+        yield pace.told if is_wanted else silent
 
 
-class _Pace:
-    """What was told when, and the time left: by rounds where their number is known, else by what was spent."""
-
-    def __init__(self, what: str) -> None:
-        self.started = time.monotonic()
-        self.words = what
-        self.done = 0.0
-        self._seen: list[tuple[float, float]] = []
-
-    def told(self, step: Step) -> None:
-        self.done = (step.number - 1) / step.of if step.of else step.share
-        self.words = visible(f"{step}")
-        self._seen.append((time.monotonic() - self.started, self.done))
-
-    def __str__(self) -> str:
-        left = time_left(self._seen)
-        if left is None:
-            return self.words
-        # What was left when the last round began, less the time since.
-        remaining = max(0.0, left - (time.monotonic() - self.started - self._seen[-1][0]))
-        return f"{self.words}, about {spoken(remaining)} left"
+@contextmanager
+def working(what: str, *, is_wanted: bool = True) -> Iterator[None]:
+    """The same for other work that is done inside: what it reports of itself, or what it is and for how long."""
+    with paced(what, is_wanted=is_wanted) as pace, heard_by(pace.reached):
+        yield
 
 
-class _Teller:
-    """Turns steps into a bar."""
-
-    def __init__(self, bar: Progress, task: TaskID) -> None:
-        self._bar, self._task, self._pace = bar, task, _Pace("")
-
-    def __call__(self, step: Step) -> None:
-        self._pace.told(step)
-        self._bar.update(self._task, description=str(self._pace), total=1.0, completed=self._pace.done)
-
-
-class _Lines:
-    """Says from a thread of its own, every few seconds, what was told last: rounds may take longer than that."""
-
-    def __init__(self, what: str) -> None:
-        self._pace = _Pace(what)
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._talk, name="priory-progress", daemon=True)
-
-    def __call__(self, step: Step) -> None:
-        self._pace.told(step)
-
-    def __enter__(self) -> "_Lines":
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ended.set()
-        self._thread.join()
-
-    def _talk(self) -> None:
-        wait = FIRST
-        while not self._ended.wait(wait):
-            wait = EVERY
-            say(f"{spoken(time.monotonic() - self._pace.started)}: {self._pace}")
-
-
-def time_left(seen: list[tuple[float, float]]) -> float | None:
-    """Seconds until all is done, from when which share of it was.
-
-    The seconds to a share x grow like a power of x, which is fitted to what was seen: later rounds, with larger models,
-    take longer than earlier ones.
-
-    >>> time_left([(0.0, 0.0), (10.0, 0.25), (20.0, 0.5)])
-    20.0
-    """
-    begun, start = seen[0] if seen else (0.0, 0.0)
-    points = [(t - begun, (x - start) / (1 - start)) for t, x in seen if x > start and t > begun]
-    if not points:
-        return None
-    elapsed, share = points[-1]
-    logs = [(math.log(share / x), math.log(elapsed / t)) for t, x in points if x < share and t < elapsed]
-    square = sum(x * x for x, _ in logs)
-    power = sum(x * t for x, t in logs) / square if square > 0 else 1.0
-    return elapsed * (math.pow(share, -min(max(power, _SLOWEST_GROWTH), _FASTEST_GROWTH)) - 1)
+def counting(batches: Iterable[Table], wanted: float | None, what: str, *, is_wanted: bool = True) -> Iterator[Table]:
+    """The batches, with how many rows there were so far, of about how many."""
+    done = 0
+    with paced(f"drawing {what}", is_wanted=is_wanted) as pace:
+        for batch in batches:
+            yield batch
+            done += len(batch)
+            pace.reached(min(1.0, done / wanted) if wanted else 0.0, f"{done:,} {what}")
 
 
 def spoken(seconds: float) -> str:
@@ -131,40 +166,3 @@ def spoken(seconds: float) -> str:
     if seconds < 100:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
-
-
-@contextmanager
-def working(what: str, *, is_wanted: bool = True) -> Iterator[None]:
-    """The same for work whose length is not known: what it is and how long it has taken."""
-    with shown(what, is_wanted=is_wanted):
-        yield
-
-
-def counting(batches: Iterable[Table], wanted: int | None, what: str) -> Iterator[Table]:
-    """The batches, with how many rows there were so far."""
-    console = Console(stderr=True, highlight=False)
-    if not console.is_terminal:
-        yield from _counted_lines(batches, wanted, what)
-        return
-    columns = (
-        TextColumn("{task.completed:,} {task.description}", markup=False),
-        BarColumn(bar_width=20),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(what, total=wanted)
-        for batch in batches:
-            yield batch
-            bar.advance(task, len(batch))
-
-
-def _counted_lines(batches: Iterable[Table], wanted: int | None, what: str) -> Iterator[Table]:
-    started, done, due = time.monotonic(), 0, FIRST
-    for batch in batches:
-        yield batch
-        done += len(batch)
-        elapsed = time.monotonic() - started
-        if elapsed >= due:
-            due = elapsed + EVERY
-            left = f", about {spoken(elapsed * (wanted - done) / done)} left" if wanted and done else ""
-            say(f"{spoken(elapsed)}: {done:,} {what}{left}")

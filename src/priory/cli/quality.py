@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from priory.cli.output import AsJson, say, write, write_json
+from priory.cli.progress import working
 from priory.data.streaming import plain_rows
 from priory.data.visible import visible
 from priory.release import Release
@@ -23,8 +24,9 @@ def quality(
     as_json: AsJson = False,
 ) -> None:
     """Say which columns and pairs of a release are above the noise. Free: no private row is read."""
-    loaded = Release.load(release)
-    found = loaded.quality(redraw=redraw)
+    with working("comparing errors with noise", is_wanted=not as_json):
+        loaded = Release.load(release)
+        found = loaded.quality(redraw=redraw)
     if as_json:
         write_json({"rows": plain_rows(found), "notes": list(found.notes)})
         return

@@ -1,5 +1,6 @@
 """Sample: the verb for synthetic rows."""
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
@@ -38,14 +39,21 @@ def sample(
     batches = found.batches(rows, where=where, seed=seed)
     if not found.statement.is_private:
         say(found.statement.lines[0])
+    wanted = found.model.total if rows is None else rows
+    counted = counting(batches, wanted, "rows", is_wanted=not as_json and (output is not None or not _is_watched()))
     if output is None:
-        _print(batches, as_json=as_json)
+        _print(counted, as_json=as_json)
         return
-    written = write_batches(counting(batches, rows, "rows"), output)
+    written = write_batches(counted, output)
     if as_json:
         write_json({"output": str(output), "rows": written})
         return
     say(f"Wrote {written:,} synthetic rows to {output}.")
+
+
+def _is_watched() -> bool:
+    """Whether a person reads the rows as they come."""
+    return sys.stdout.isatty()
 
 
 def _print(batches: Iterator[Table], *, as_json: bool) -> None:

@@ -7,6 +7,7 @@ import typer
 
 from priory.cli import discover
 from priory.cli.output import AsJson, say, write, write_data, write_json
+from priory.cli.progress import working
 from priory.data.dialect import Dialect
 from priory.data.drafting import Draft, draft_schema
 from priory.data.public import misfits, refuse
@@ -50,9 +51,9 @@ def init(
     reading = Dialect.of(header=not no_header, **{word: value for word, value in given.items() if value is not None})
     if output is not None and output.exists():
         raise OptionError("--output", f"{output} exists; remove it or choose another name")
-    drafted = draft_schema(
-        public, name=name or ("stdin" if str(public) == STDIN else public.name.split(".")[0]), reading=reading
-    )
+    called = name or ("stdin" if str(public) == STDIN else public.name.split(".")[0])
+    with working("reading the table", is_wanted=not as_json):
+        drafted = draft_schema(public, name=called, reading=reading)
     if output is not None:
         drafted.save(output)
     if as_json:
@@ -111,7 +112,8 @@ def check(
 
 def _check_fit(schema: Schema, public: Path) -> None:
     """Say of all columns at once how they fit, and refuse those that do not."""
-    found = misfits(schema, public)
+    with working("reading the table"):
+        found = misfits(schema, public)
     for each in found:
         for note in each.notes:
             say(f"{each.column}: {note}")

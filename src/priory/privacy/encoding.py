@@ -119,7 +119,7 @@ def plain(values: Any) -> Any:  # noqa: ANN401 - an array of either kind
 
 def encode_statement(statement: Statement) -> Json:
     """Every field, fractions as text."""
-    texts = ("unit", "dataset", "ledger", "version", "randomness", "randomness_version")
+    texts = ("unit", "dataset", "ledger", "version", "randomness", "randomness_version", "effort")
     return {
         "is_private": statement.is_private,
         "words": list(statement.lines),
@@ -145,6 +145,7 @@ def decode_statement(described: Json) -> Statement:
         discovered=Budget.decoded(described["discovered"], _amount) if described.get("discovered") else None,
         randomness=checked_text(described.get("randomness", UNKNOWN_RANDOMNESS)),
         randomness_version=checked_text(described.get("randomness_version", "")),
+        effort=checked_text(described.get("effort", "")),
         **{name: checked_text(described[name]) for name in ("mechanism", "unit", "dataset", "ledger", "version")},
     )
 

@@ -46,6 +46,7 @@ class Job:
     by: tuple[tuple[str, ...], ...] | None = None  # the levels of groups within groups
     workload: Workload | None = None  # the workload that was given
     public: NDArray[np.int64] | None = None  # the codes of the public rows
+    effort: str = "normal"  # how much work it may take
 
 
 # What a run was asked, what it promises with what was paid until then, and what it was answered.
@@ -201,6 +202,7 @@ def _encode_job(job: Job, statement: Statement | None, entry: int | None) -> byt
         rows, counts = np.unique(job.public, axis=0, return_counts=True)
         arrays |= {"public.npy": array_bytes(encoding.plain(rows)), "counts.npy": array_bytes(encoding.plain(counts))}
     asked = {"schema": job.schema.dump(), "mechanism": job.mechanism, "is_registered": job.is_registered, "by": job.by}
+    asked |= {"effort": job.effort}
     promised = None if statement is None else encoding.encode_statement(statement)
     return _packed({**asked, "workload": workload, "statement": promised, "entry": entry}, arrays)
 
@@ -220,6 +222,8 @@ def _decode_job(payload: bytes) -> tuple[Job, Statement]:
         by=None if by is None else tuple(tuple(map(str, level)) for level in by),
         workload=None if workload is None else Workload.of(queries, workload["weights"]),
         public=public,
+        # Older files do not say.
+        effort=encoding.checked_text(described.get("effort", "normal")),
     )
     return job, encoding.decode_statement(described["statement"])
 

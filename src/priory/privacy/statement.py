@@ -43,6 +43,7 @@ class Statement:
     randomness: str = UNKNOWN_RANDOMNESS  # who drew the noise: "priory", "opendp", or what a file says
     randomness_version: str = ""  # of the library that drew it
     is_declared: bool = False  # whether whoever measured declared the promise, or a part of it
+    effort: str = ""  # how much work the run was allowed, where that was not the usual: "low" or "high"
     discovered: Budget | None = None  # what it cost to learn the schema from the same table, where it was learnt
 
     @classmethod
@@ -93,7 +94,7 @@ class Statement:
             *self._tail,
             f"neighbours: tables that differ in {self.unit}, {self.budget.relation}",
             f"number of rows: {self._rows}",
-            f"mechanism: {self.mechanism}, priory {self.version}",
+            f"mechanism: {self.mechanism}{f', {self.effort} effort' if self.effort else ''}, priory {self.version}",
             f"noise: drawn by {self.randomness} {self.randomness_version}".rstrip(),
             f"data set: {self.dataset}; {KEPT[self.ledger]}",
         )

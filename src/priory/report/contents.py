@@ -19,6 +19,7 @@ from priory.queries.sensitivity import sensitivity
 from priory.release import Release
 from priory.report.answered import Answer, answered
 from priory.report.places import Attribute, Places
+from priory.work import stage, tracked
 
 # How many groups of an attribute are shown alone, and in a pair.
 MOST_GROUPS, MOST_IN_A_PAIR = 24, 14
@@ -77,13 +78,19 @@ class Contents:
         model, alone = release.model, places_alone(release)
         attributes = [places.attribute for places in alone]
         paired = [Places.of(each, model.project(each.name).values, MOST_IN_A_PAIR) for each in attributes]
-        compared = associations(model, _most_measured(paired, release), most=MOST_COMPARED)
+        with stage(0.1, 0.3, "comparing columns"):
+            compared = associations(model, _most_measured(paired, release), most=MOST_COMPARED)
         by_name = {places.attribute.name: places for places in paired}
         strongest = [release.domain.clique(pair) for pair in compared.strongest(MOST_PAIRS, LEAST_STRENGTH)]
         asked = [*((places,) for places in alone), *(tuple(by_name[name] for name in pair) for pair in strongest)]
-        answers = answered(release, asked)
+        with stage(0.3, 0.7, "answering with intervals"):
+            answers = answered(release, asked)
+        with stage(0.7, 0.8, "comparing errors with noise"):
+            judged = release.judged()
+        with stage(0.8, 1.0, "means"):
+            means = _means(release)
         columns, pairs = tuple(answers[: len(alone)]), tuple(answers[len(alone) :])
-        return cls(release, columns, compared, pairs, release.judged(), _means(release))
+        return cls(release, columns, compared, pairs, judged, means)
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
@@ -106,7 +113,7 @@ def places_alone(release: Release) -> list[Places]:
 
 def _means(release: Release) -> dict[str, str]:
     found = {}
-    for column in () if release.schema is None else release.schema.modelled:
+    for column in tracked(() if release.schema is None else release.schema.modelled, "means"):
         if column.is_numeric:
             cells = [values[0] for values in release.mean(column.name).to_dict().values()]
             mean, *ends = ["–" if cell is None else _written(cell) for cell in cells[:3]]

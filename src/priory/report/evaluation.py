@@ -27,6 +27,7 @@ from priory.queries.factor import Array
 from priory.queries.query import Query
 from priory.queries.workload import Workload
 from priory.release import Release
+from priory.work import stage, tracked
 
 STAMP = "NOT PRIVATE: worked out from the private rows, which nobody paid for. Keep it inside the house."
 # How many pairs are compared, and triples where no workload is given, spread evenly over all there are.
@@ -141,14 +142,17 @@ def evaluate(
     """
     learned = _target(release, target)
     workload = _triples(release) if workload is None else workload.checked(release.domain)
-    source = private_source(release, data, ledger, unit)
-    columns = _similarities(release, source, [(name,) for name in release.domain])
-    return Evaluation(
-        {name: value for (name,), value in columns.items()},
-        _similarities(release, source, spread(release, 2, MOST_PAIRS)),
-        _answered_well(release, source, workload),
-        _learned(release, source, learned, seed),
-    )
+    with stage(0.0, 0.1, "reading the table"):
+        source = private_source(release, data, ledger, unit)
+    with stage(0.1, 0.15, "comparing columns"):
+        columns = _similarities(release, source, [(name,) for name in release.domain])
+    with stage(0.15, 0.4, "comparing pairs"):
+        pairs = _similarities(release, source, spread(release, 2, MOST_PAIRS))
+    with stage(0.4, 0.6, "comparing the workload"):
+        answered = _answered_well(release, source, workload)
+    with stage(0.6, 1.0, "learning"):
+        skill = _learned(release, source, learned, seed)
+    return Evaluation({name: value for (name,), value in columns.items()}, pairs, answered, skill)
 
 
 def private_source(
@@ -195,7 +199,7 @@ def _triples(release: Release) -> Workload:
 def _similarities(release: Release, source: Source, cliques: Sequence[Clique]) -> dict[Clique, float]:
     return {
         clique: 1 - distance(release.model.project(clique).values, truth.values)
-        for clique, truth in zip(cliques, source.count(cliques), strict=True)
+        for clique, truth in tracked(list(zip(cliques, source.count(cliques), strict=True)), "comparing marginals")
     }
 
 

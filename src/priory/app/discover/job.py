@@ -33,6 +33,7 @@ from priory.privacy.recorder import partial_path
 from priory.privacy.statement import described_cost
 from priory.queries.query import Query
 from priory.queries.sensitivity import Relation
+from priory.work import tracked
 
 MECHANISM = "schema discovery"
 # Each column has the same budget. Of it, the first look has two parts, the grid and the values three.
@@ -315,7 +316,7 @@ def looks(
     if grids:
         finer |= _answered(curator, each.part(SECOND / 2), tuple(grids))
         keep(found())
-    for name, look in looks.items():
+    for name, look in tracked(list(looks.items()), "looking at values"):
         if additive and look.kind in (*columns.LISTED, *columns.NUMBERS):
             is_number = look.kind in columns.NUMBERS
             share = each.part(SECOND / 2 if is_number else SECOND)

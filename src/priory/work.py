@@ -1,0 +1,87 @@
+"""Work: how far a long computation has come, for whoever waits for it; without a listener it costs next to nothing.
+
+A loop over `tracked(things, "comparing pairs")` reports before each thing which share of the whole is done. Loops
+inside it refine that share. What is reported depends on how many things there are, never on what is in them.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sized
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Things(Iterable[T_co], Sized, Protocol[T_co]):
+    """Something whose length is known."""
+
+
+# Called with the share of all work that is done, from 0 to 1, and what happens now, in the thread that works.
+Listener = Callable[[float, str], None]
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Which part of the whole the innermost loop is, and who listens."""
+
+    listener: Listener
+    start: float = 0.0
+    width: float = 1.0
+
+    def within(self, first: float, last: float) -> "_Part":
+        return _Part(self.listener, self.start + first * self.width, (last - first) * self.width)
+
+
+_part: ContextVar[_Part | None] = ContextVar("part of the work", default=None)
+
+
+@contextmanager
+def heard_by(listener: Listener) -> Iterator[None]:
+    """Let a listener hear of all work that is done inside."""
+    before = _part.get()
+    _part.set(_Part(listener))
+    try:
+        yield
+    finally:
+        _part.set(before)
+
+
+def tracked(things: Things[T], note: str) -> Iterator[T]:
+    """The things one by one, each an equal step of the work at hand."""
+    whole = _part.get()
+    if whole is None:
+        yield from things
+        return
+    try:
+        for number, thing in enumerate(things):
+            part = whole.within(number / len(things), (number + 1) / len(things))
+            whole.listener(part.start, note)
+            _part.set(part)
+            yield thing
+    finally:
+        _part.set(whole)
+
+
+@contextmanager
+def stage(first: float, last: float, note: str) -> Iterator[None]:
+    """What takes about that part of the work at hand."""
+    whole = _part.get()
+    if whole is None:
+        yield
+        return
+    part = whole.within(first, last)
+    whole.listener(part.start, note)
+    _part.set(part)
+    try:
+        yield
+    finally:
+        _part.set(whole)
+
+
+def reached(share: float, note: str) -> None:
+    """Report that a share of the work at hand is done."""
+    whole = _part.get()
+    if whole is not None:
+        whole.listener(whole.start + share * whole.width, note)
