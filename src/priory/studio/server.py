@@ -87,6 +87,7 @@ def _endpoint(studio: Studio, handler: Handler) -> Callable[[Request], Awaitable
         if request.method == "POST":
             form = await request.form(max_files=1, max_fields=20_000, max_part_size=MOST_BYTES)
             uploads = {name: await file.read() for name, file in form.items() if isinstance(file, UploadFile)}
+            await form.close()
         visit = Visit(
             studio, _step(request.url.path), request.path_params, request.query_params, form=form, uploads=uploads
         )
