@@ -173,9 +173,6 @@ def explores(person: Person, found: list[str]) -> None:
     assert person.page.locator("figure tbody tr").count() == 9
     found += barriers(person)
     assert person.gets("Download as CSV").read_text().startswith("district,estimate,low,high,source\n")
-    # By the back button to the question before, which is none.
-    person.page.go_back()
-    assert person.page.input_value("#what") == "count"
     person.follows("Synthetic rows")
     person.page.fill("#rows", "20")
     person.page.select_option("#format", "xlsx")
