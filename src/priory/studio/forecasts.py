@@ -23,14 +23,13 @@ class Forecasts:
         self._lock = threading.Lock()
 
     def asked(self, arguments: tuple[str, ...], key: tuple[str, ...]) -> dict[str, Any]:
-        """The forecast that a command line makes, or that it is being worked on; `key` says what it depends on."""
+        """What a command line has forecast so far; `key` says what it depends on."""
         with self._lock:
-            if key in self._made:
-                return self._made[key]
-            if self._now is None or self._now[0] != key:
+            found = self._made.get(key)
+            if (found is None or found["state"] == "working") and (self._now is None or self._now[0] != key):
                 self._stop()
                 self._begin(arguments, key)
-        return {"state": "working"}
+            return found or {"state": "working"}
 
     def end(self) -> None:
         """Stop what is being made."""
@@ -44,48 +43,58 @@ class Forecasts:
 
     def _begin(self, arguments: tuple[str, ...], key: tuple[str, ...]) -> None:
         process = subprocess.Popen(  # noqa: S603 - our own command line
-            [*self._command, *arguments, "--json"],
+            [*self._command, *arguments, "--json-lines"],
             cwd=self._folder.root,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )
         self._now = key, process
-        threading.Thread(target=self._finish, args=(key, process), daemon=True, name="priory-forecast").start()
+        threading.Thread(target=self._follow, args=(key, process), daemon=True, name="priory-forecast").start()
 
-    def _finish(self, key: tuple[str, ...], process: "subprocess.Popen[bytes]") -> None:
-        out, err = process.communicate()
+    def _follow(self, key: tuple[str, ...], process: "subprocess.Popen[bytes]") -> None:
+        """Keep each forecast as it comes; the last one is the closest."""
+        assert process.stdout is not None  # noqa: S101  it was asked for
+        assert process.stderr is not None  # noqa: S101  the same
+        with process.stdout as lines, process.stderr as said:
+            for line in lines:
+                self._keep(key, process, _read(line))
+            err = said.read()
+        code = process.wait()
         with self._lock:
             if self._now is None or self._now[1] is not process:
                 return  # it was stopped
             self._now = None
-            self._made[key] = _read(out) if process.returncode == 0 else _wrong(err, self._folder)
+            known = self._made.get(key)
+            if code != 0 or known is None:
+                self._made[key] = _wrong(err, self._folder)
+            else:
+                self._made[key] = {**known, "state": "done"}
+
+    def _keep(self, key: tuple[str, ...], process: "subprocess.Popen[bytes]", found: dict[str, Any]) -> None:
+        with self._lock:
+            if self._now is not None and self._now[1] is process:
+                self._made[key] = found
             while len(self._made) > MOST_KEPT:
                 self._made.pop(next(iter(self._made)))
 
 
-def _read(out: bytes) -> dict[str, Any]:
-    found = json.loads(out)
-    last = found["rehearsals"][-1]
+def _read(line: bytes) -> dict[str, Any]:
+    found = json.loads(line)
     return {
-        "state": "done",
-        "mechanism": found["mechanism"],
-        "rehearsed_on": found["rehearsed_on"],
-        "seconds": last["cpu_seconds"],
-        "memory": last["memory_in_bytes"],
-        "mean": last["mean_error"],
-        "columns": last["columns"],
-        "pairs": last["pairs"][:PAIRS_SHOWN],
-        "rehearsed": last["columns_rehearsed"],
-        "of": found["columns"],
+        "state": "done" if found["is_final"] else "working",
+        "seconds": found["cpu_seconds"],
+        "memory": found["memory_in_bytes"],
+        "mean": found["mean_error"],
+        "columns": found["columns"],
+        "pairs": found["pairs"][:PAIRS_SHOWN],
+        "rehearsed": found["columns_rehearsed"],
+        "of": found["columns_of"],
     }
 
 
 def _wrong(err: bytes, folder: Folder) -> dict[str, Any]:
-    """What the command said, where it said it as data; anything else is a bug of ours, and not for a page."""
-    lines = err.decode("utf-8", "replace").strip().splitlines()
-    try:
-        message = json.loads(lines[-1])["message"]
-    except (IndexError, ValueError, KeyError, TypeError):
-        message = "No forecast could be made."
+    """What the command said to people; anything else is a bug of ours, and not for a page."""
+    lines = [line for line in err.decode("utf-8", "replace").splitlines() if line.startswith("priory: ")]
+    message = lines[-1].removeprefix("priory: ") if lines else "No forecast could be made."
     return {"state": "wrong", "message": folder.shown(message)}

@@ -16,7 +16,7 @@ FIELDS = ("rows", "total_epsilon", "total_delta", "epsilon", "delta", "mechanism
 # Positions of the slider: four to a factor of ten.
 POSITIONS = ("0.05", "0.1", "0.2", "0.3", "0.5", "0.75", "1", "1.5", "2", "3", "4", "6", "8", "10")
 # How long a rehearsal for the slider may take, in seconds.
-SECONDS = "2"
+SECONDS = "4"
 
 
 def show(visit: Visit) -> Response:
@@ -44,7 +44,7 @@ def show(visit: Visit) -> Response:
         waits=[] if book is not None else list(checks.person_problems(settings, schema).values()),
         commands=[
             *([] if book is not None else [commands.text(_init(studio, settings))]),
-            *([commands.text(_plan(settings, book, settings.epsilon, seconds="30"))] if settings.rows else []),
+            *([commands.text(_plan(settings, book))] if settings.rows else []),
         ],
     )
 
@@ -76,10 +76,11 @@ def make_ledger(studio: Studio) -> Ledger:
 def forecast(visit: Visit) -> Response:
     """The forecast at an ε, as data for the slider."""
     studio, settings = visit.studio, visit.studio.settings
-    epsilon = visit.query.get("epsilon", settings.epsilon)
     book = studio.ledger()
+    epsilon = visit.query.get("epsilon", settings.epsilon)
+    delta = visit.query.get("delta") or checks.run_delta(settings, book)
     try:
-        budget = checks.run_budget(settings, book, epsilon)
+        budget = checks.run_budget(settings, book, epsilon, delta)
         schema = studio.schema()
     except PrioryError as error:
         return visit.json({"state": "wrong", "message": studio.folder.shown(str(error)), "epsilon": epsilon})
@@ -87,7 +88,7 @@ def forecast(visit: Visit) -> Response:
     if not isinstance(schema, Schema) or not settings.rows or checks.rows_problem(settings):
         said = "Say about how many rows the table has, and declare all columns, for a forecast."
         return visit.json({"state": "wrong", "message": said, "epsilon": epsilon, "words": words})
-    arguments = _plan(settings, book, epsilon, seconds=SECONDS)
+    arguments = commands.plan(settings, epsilon=epsilon, delta=delta, seconds=SECONDS)
     stamp = studio.folder.file(settings.public).stat().st_mtime_ns if settings.public else 0
     found = studio.forecasts.asked(arguments, (*arguments, schema.dump(), str(stamp)))
     return visit.json({**found, "epsilon": epsilon, "words": words})
@@ -132,8 +133,8 @@ def _init(studio: Studio, settings: Settings) -> tuple[str, ...]:
     )
 
 
-def _plan(settings: Settings, book: Ledger | None, epsilon: str, *, seconds: str) -> tuple[str, ...]:
-    return commands.plan(settings, epsilon=epsilon, delta=checks.run_delta(settings, book), seconds=seconds)
+def _plan(settings: Settings, book: Ledger | None) -> tuple[str, ...]:
+    return commands.plan(settings, epsilon=settings.epsilon, delta=checks.run_delta(settings, book))
 
 
 ROUTES = [("/budget", "GET", show), ("/budget", "POST", save), ("/budget/forecast.json", "GET", forecast)]
