@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 from priory.errors import DataError
 from priory.studio.folder import Folder
+from priory.studio.jobs import PRIORY
 from priory.studio.security import MOST_BYTES
-from studio_site import CANARY, Browser, Site, prepare, site, write_tables
+from studio_site import CANARY, Browser, Site, field_of, prepare, site, write_tables
 
 SCRIPT = "<script>alert(1)</script>"
 PAGES = (
@@ -314,3 +315,61 @@ def test_no_page_shows_a_private_cell_or_a_path_outside_the_folder(studio: Site,
         assert str(studio.studio.folder.root.parent) not in page
         assert "site-packages" not in page
         assert "Traceback" not in page
+
+
+@pytest.mark.parametrize("other", ["people.csv/", "hard.csv", "soft.csv", "sub/../people.csv", "./people.csv"])
+def test_the_private_table_by_another_name_is_no_public_one(other: str, tmp_path: Path) -> None:
+    write_tables(tmp_path)
+    (tmp_path / "hard.csv").hardlink_to(tmp_path / "people.csv")
+    (tmp_path / "soft.csv").symlink_to(tmp_path / "people.csv")
+    with site(tmp_path) as found:
+        browser = found.browser()
+        browser.submit("/table", private="people.csv", public=other, name="people")
+        assert browser.submit("/columns/draft").status_code == 400
+        assert not (tmp_path / "schema.yaml").exists()
+        browser.submit("/table", private="people.csv", public="public.csv", name="people")
+        browser.submit("/columns/draft")
+        browser.submit("/table", private="people.csv", public=other, name="people")
+        assert CANARY not in "".join(browser.get(path).text for path in (*PAGES, "/columns/edit/3"))
+        assert 'name="plan"' not in browser.get("/run").text
+        browser.submit("/budget", rows="400")
+        assert browser.get("/budget/forecast.json").json()["state"] == "wrong"
+
+
+def test_links_in_the_place_of_the_studio_s_own_files_are_refused(tmp_path: Path) -> None:
+    folder, outside = tmp_path / "project", tmp_path / "outside"
+    folder.mkdir()
+    outside.mkdir()
+    (outside / "secret.yaml").write_text("password: hunter2\n")
+    (folder / "priory-project.yaml").symlink_to(outside / "secret.yaml")
+    with site(folder) as found:
+        browser = found.browser(enters=False)
+        page = browser.get(f"/enter?token={found.studio.keys.token}")
+        assert page.status_code == 400
+        assert "hunter2" not in page.text
+        assert "password" not in page.text
+        assert str(outside) not in page.text
+    (folder / "priory-project.yaml").unlink()
+    for path in sorted((folder / ".priory-studio").rglob("*"), reverse=True):
+        path.rmdir()
+    (folder / ".priory-studio").rmdir()
+    (folder / ".priory-studio").symlink_to(outside)
+    with pytest.raises(DataError, match="leads out"), site(folder):
+        pass
+
+
+def test_code_in_the_folder_is_not_run(tmp_path: Path) -> None:
+    write_tables(tmp_path)
+    for name in ("numpy.py", "yaml.py", "typer.py", "priory.py"):
+        (tmp_path / name).write_text("open('pwned', 'w').close()\n")
+    with site(tmp_path) as found:
+        browser = found.browser()
+        prepare(browser)
+        plan = field_of(browser.get("/run").text, "plan")
+        job = str(browser.submit("/run/start", plan=plan).url).rsplit("/", 1)[1]
+        assert browser.waits(job)["state"] == "ended"
+    assert not (tmp_path / "pwned").exists()
+
+
+def test_the_command_that_jobs_run_does_not_import_from_the_folder() -> None:
+    assert "-P" in PRIORY

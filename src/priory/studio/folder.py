@@ -42,6 +42,8 @@ class Folder:
     def kept(self) -> Path:
         """Where the studio keeps its own files; made where it is missing, for its owner alone."""
         kept = self.root / KEPT
+        if kept.is_symlink():
+            raise DataError(f"{KEPT} leads out of the folder; remove it")
         kept.mkdir(mode=0o700, exist_ok=True)
         return kept
 
@@ -51,7 +53,8 @@ class Folder:
         Raises:
             DataError: the name leads out of the folder, by itself or by a symbolic link, or is no name.
         """
-        if not name or "\0" in name or "\\" in name or any(part.startswith(".") for part in name.split("/")):
+        parts = name.split("/")
+        if "\0" in name or "\\" in name or any(not part or part.startswith(".") for part in parts):
             raise DataError(f"{name!r} is no name of a file in the folder")
         path = self.root / name
         try:

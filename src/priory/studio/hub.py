@@ -91,15 +91,32 @@ class Studio:
         book = self.ledger()
         return book is not None and bool(book.terms.schema)
 
+    def public_path(self) -> Path | None:
+        """The public table; None where there is none.
+
+        Raises:
+            DataError: it is not there, or is the private one, by whatever name.
+        """
+        settings = self.settings
+        if not settings.public:
+            return None
+        path = self.folder.file(settings.public)
+        try:
+            is_private = bool(settings.private) and path.samefile(self.folder.path(settings.private))
+        except OSError:
+            is_private = False
+        if is_private:
+            raise DataError("the public table is the private one: levels and bounds would be read from private cells")
+        return path
+
     def surveyed(self) -> Mapping[str, Seen]:
         """The distinct cells of the public table, by column; empty where there is none, or it cannot be read."""
-        settings, schema = self.settings, self.schema()
-        if not settings.public or schema is None:
+        path, schema = self.public_path(), self.schema()
+        if path is None or schema is None:
             return {}
-        path = self.folder.file(settings.public)
         facts = path.stat()
         names = tuple(column.name for column in schema.columns)
-        key = (settings.public, facts.st_mtime_ns, facts.st_size, schema.reading, names)
+        key = (path, facts.st_mtime_ns, facts.st_size, schema.reading, names)
         with self._lock:
             if self._survey is None or self._survey[0] != key:
                 self._survey = key, {seen.name: seen for seen in survey_file(path, schema.reading, names)}

@@ -55,6 +55,8 @@ class SettingsFile:
         Raises:
             SchemaError: the file was edited and cannot be read.
         """
+        if self._path.is_symlink():
+            raise SchemaError("it is a link; the project's own file is needed", path=NAME)
         try:
             text = self._path.read_text(encoding="utf-8")
         except FileNotFoundError:

@@ -16,7 +16,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData, UploadFile
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -120,9 +120,12 @@ def _answer(visit: Visit, handler: Handler) -> Response:
 
 
 def _error(visit: Visit, message: str, status: int) -> Response:
-    return visit.page(
-        "error.html", title="That did not work", status=status, message=visit.studio.folder.shown(message)
-    )
+    shown = visit.studio.folder.shown(message)
+    try:
+        return visit.page("error.html", title="That did not work", status=status, message=shown)
+    except PrioryError:
+        # The project's own file is wrong: no page can be made.
+        return PlainTextResponse(shown + "\n", status)
 
 
 def _missing(studio: Studio) -> Callable[[Request, Exception], Awaitable[Response]]:

@@ -81,7 +81,7 @@ def forecast(visit: Visit) -> Response:
     delta = visit.query.get("delta") or checks.run_delta(settings, book)
     try:
         budget = checks.run_budget(settings, book, epsilon, delta)
-        schema = studio.schema()
+        schema, public = studio.schema(), studio.public_path()
     except PrioryError as error:
         return visit.json({"state": "wrong", "message": studio.folder.shown(str(error)), "epsilon": epsilon})
     words = list(explain(budget).lines)
@@ -89,7 +89,7 @@ def forecast(visit: Visit) -> Response:
         said = "Say about how many rows the table has, and declare all columns, for a forecast."
         return visit.json({"state": "wrong", "message": said, "epsilon": epsilon, "words": words})
     arguments = commands.plan(settings, epsilon=epsilon, delta=delta, seconds=SECONDS)
-    stamp = studio.folder.file(settings.public).stat().st_mtime_ns if settings.public else 0
+    stamp = 0 if public is None else public.stat().st_mtime_ns
     found = studio.forecasts.asked(arguments, (*arguments, schema.dump(), str(stamp)))
     return visit.json({**found, "epsilon": epsilon, "words": words})
 

@@ -104,9 +104,10 @@ def draft(visit: Visit) -> Response:
     """Draft a schema from the public table."""
     studio, settings = visit.studio, visit.studio.settings
     check_unbound(studio)
-    if not settings.public or settings.public == settings.private:
+    public = studio.public_path()
+    if public is None:
         raise Refusal("There is no public table: choose one in the first step.")
-    drafted = draft_schema(studio.folder.file(settings.public), name=settings.name or "table")
+    drafted = draft_schema(public, name=settings.name or "table")
     studio.write_schema(drafted.dump())
     studio.drafts.clear()
     return visit.go("columns", note="drafted")

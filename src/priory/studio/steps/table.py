@@ -31,17 +31,16 @@ def save(visit: Visit) -> Response:
 
 def problems(studio: Studio) -> dict[str, str]:
     """What is wrong with what was chosen, by field."""
-    settings = studio.settings
     found = {}
-    for field in ("private", "public"):
-        name = getattr(settings, field)
-        try:
-            if name:
-                studio.folder.file(name)
-        except DataError as error:
-            found[field] = str(error)
-    if settings.public and settings.public == settings.private:
-        found["public"] = "this is the private table: levels and bounds would be read from private cells"
+    try:
+        if studio.settings.private:
+            studio.folder.file(studio.settings.private)
+    except DataError as error:
+        found["private"] = str(error)
+    try:
+        studio.public_path()
+    except DataError as error:
+        found["public"] = str(error)
     return found
 
 
