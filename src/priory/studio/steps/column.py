@@ -37,6 +37,7 @@ def show(visit: Visit) -> Response:
         kinds=KINDS,
         bins=BINS,
         comments=comments(studio).get(column.name, []),
+        labels=column.labels if isinstance(column, ModelledColumn) and column.size <= MOST_BARS else (),
         bars=drawn,
         picture=picture(drawn, column.name) if drawn else "",
         is_bound=studio.is_bound(),
