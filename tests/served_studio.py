@@ -2,11 +2,10 @@
 
 import sys
 
-from studio_site import REPLAYED
-
 from priory.studio.folder import Folder
 from priory.studio.hub import Studio
 from priory.studio.server import serve
+from studio_site import REPLAYED
 
 
 def say(words: str) -> None:

@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from browsing import Person, browsing
-from studio_site import Site, site
 
+from browsing import Person, browsing
 from priory import town
 from priory.privacy.ledger import Ledger
 from priory.release import load
+from studio_site import Site, site
 
 ROWS = 1500
 

@@ -14,7 +14,6 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from studio_site import Browser, problems_of, site
 
 from priory.answer.where import Where
 from priory.app.fit import fit
@@ -24,6 +23,7 @@ from priory.privacy.randomness import Replay
 from priory.release import load
 from priory.studio import bins, pictures
 from priory.studio.question import SIGNS, VERBS, Question, Restriction
+from studio_site import Browser, problems_of, site
 
 EVIL = "<script>alert('x')</script>"
 SCHEMA = Schema.parse(
@@ -90,7 +90,7 @@ QUESTIONS: list[dict[str, object]] = [
     {"what": "share", "column": "-x", "by": "sex"},
     {"what": "cdf", "column": "hours-per-week"},
     {"what": "count", "by": "sex", "test-column": "hours-per-week", "test-sign": ">=", "test-value": "20"},
-    {"what": "count", "test-column": "sex", "test-sign": "=", "test-value": "it's; \"odd\"", "condition": '"-x"'},
+    {"what": "count", "test-column": "sex", "test-sign": "=", "test-value": 'it\'s; "odd"', "condition": '"-x"'},
 ]
 
 

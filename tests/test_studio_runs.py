@@ -155,7 +155,16 @@ def test_two_tabs_start_one_run_and_pay_once(studio: Site, browser: Browser) -> 
 def test_two_hundred_requests_at_once_are_answered_and_pay_once(studio: Site, browser: Browser) -> None:
     folder = studio.studio.folder.root
     plan, csrf = field_of(browser.get("/run").text, "plan"), browser.csrf()
-    pages = ("/table", "/columns", "/persons", "/budget", "/run", "/history", "/columns/edit/2", "/budget/forecast.json")
+    pages = (
+        "/table",
+        "/columns",
+        "/persons",
+        "/budget",
+        "/run",
+        "/history",
+        "/columns/edit/2",
+        "/budget/forecast.json",
+    )
 
     async def asked(client: httpx.AsyncClient, number: int) -> int:
         if number % 2:
