@@ -219,7 +219,7 @@ def test_wrong_answers_are_said_beside_their_fields(browser: Browser) -> None:
     browser.submit("/persons", protects="person", person="age", max_rows="1", relation="add-remove")
     assert "kind id" in problems_of(browser.get("/persons").text)["person"]
     public = browser.submit("/table", private="people.csv", public="people.csv", name="x").text
-    assert "private table" in problems_of(public)["public"]
+    assert "the private one" in problems_of(public)["public"]
     assert browser.submit("/columns/draft").status_code == 400
 
 
