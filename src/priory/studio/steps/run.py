@@ -103,7 +103,9 @@ def earlier(visit: Visit) -> Job | None:
 def started(visit: Visit, order: Order, kind: str, back: str) -> Response:
     """Start an order if it is the one that was confirmed."""
     if order.digest != visit.text("plan"):
-        return visit.go(back, note="changed")
+        # The same form may have started it in another tab just now.
+        same = earlier(visit)
+        return visit.go(back, note="changed") if same is None else visit.go(f"/run/{same.name}")
     lines = len(opened(visit.studio).entries())
     try:
         job = visit.studio.jobs.start(
