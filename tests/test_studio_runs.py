@@ -87,8 +87,12 @@ def test_the_release_of_the_page_is_that_of_the_printed_command_line(
     page = browser.get("/run").text
     copy = tmp_path_factory.mktemp("copy") / "project"
     shutil.copytree(folder, copy)
+    for name in ("numpy.py", "yaml.py", "typer.py", "priory.py"):
+        # Code in the folder is not run.
+        (folder / name).write_text("open('run', 'w').close()\n")
     job = started(browser)
     assert browser.waits(job)["state"] == "ended", browser.get(f"/run/{job}").text
+    assert not (folder / "run").exists()
     run_printed(copy, printed(page))
     assert_same(load(folder / "people.priory"), load(copy / "people.priory"))
     assert Ledger.open(folder / "priory.ledger").left() == Ledger.open(copy / "priory.ledger").left()

@@ -56,7 +56,7 @@ def form_of(page: str) -> dict[str, str]:
 
 
 @given(schemas())
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 def test_a_form_that_was_not_changed_changes_nothing(schema: Schema) -> None:
     for column in schema.columns:
         fields = fields_of(column, schema.reading)
@@ -64,7 +64,7 @@ def test_a_form_that_was_not_changed_changes_nothing(schema: Schema) -> None:
 
 
 @given(schemas())
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 def test_a_column_can_be_typed_anew(schema: Schema) -> None:
     for column in schema.columns:
         fields = fields_of(column, schema.reading)
@@ -83,7 +83,7 @@ def test_a_column_can_be_typed_anew(schema: Schema) -> None:
 
 
 @given(schemas())
-@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow])
 def test_comments_stay_with_their_columns(schema: Schema) -> None:
     comments = {"": ["at the head"], **{column.name: [f"number {i}"] for i, column in enumerate(schema.columns)}}
     text = dumped(schema, comments)
