@@ -271,7 +271,7 @@ def test_the_forecast_comes_and_reads_no_private_row(tmp_path: Path) -> None:
         answer = first
         while answer["state"] == "working":
             answer = browser.get("/budget/forecast.json?epsilon=1").json()
-        assert answer["state"] == "done"
+        assert answer["state"] == "done", answer
         assert {each["column"] for each in answer["columns"]} == {"age", "colour", "smoker"}
         assert browser.get("/budget/forecast.json?epsilon=nothing").json()["state"] == "wrong"
 
