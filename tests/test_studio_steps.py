@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from html import unescape
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -18,7 +19,7 @@ from priory.studio.checks import suggested_delta
 from priory.studio.column_form import FIELDS, FieldProblem, column_of, fields_of
 from priory.studio.schema_store import comments_of, dumped, parsed, with_column
 from strategies_data import schemas
-from studio_site import CANARY, Browser, Site, prepare, problems_of, site, write_tables
+from studio_site import CANARY, Browser, Site, prepare, problems_of, site, until, write_tables
 
 
 @pytest.fixture(scope="module")
@@ -268,9 +269,13 @@ def test_the_forecast_comes_and_reads_no_private_row(tmp_path: Path) -> None:
         first = browser.get("/budget/forecast.json?epsilon=1").json()
         assert first["state"] == "working"
         assert any("belief" in line for line in first["words"])
-        answer = first
-        while answer["state"] == "working":
-            answer = browser.get("/budget/forecast.json?epsilon=1").json()
+        answer: dict[str, Any] = {}
+
+        def has_come() -> bool:
+            answer.update(browser.get("/budget/forecast.json?epsilon=1").json())
+            return bool(answer["state"] != "working")
+
+        until(has_come)
         assert answer["state"] == "done", answer
         assert {each["column"] for each in answer["columns"]} == {"age", "colour", "smoker"}
         assert browser.get("/budget/forecast.json?epsilon=nothing").json()["state"] == "wrong"
