@@ -249,7 +249,7 @@ def test_a_ledger_that_runs_out_refuses_the_next_run(person: Person, folder: Pat
     person.waits_for("It has ended well")
     left = Ledger.open(folder / "priory.ledger").left()
     person.goes("/budget")
-    assert "Nothing is left" in person.reads()
+    assert "more than is left in the ledger" in person.reads()
     found = barriers(person)
     person.goes("/run")
     assert person.page.get_by_role("button", name="Pay and start").count() == 0

@@ -178,6 +178,8 @@ def serve(
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listening.bind((HOST, port))
+            # From now on a browser waits to be answered; it is not refused.
+            listening.listen()
         except OSError as error:
             raise OptionError(
                 "--port", f"{port} cannot be used: {error.strerror}; leave it out for any that is free"
