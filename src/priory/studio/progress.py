@@ -81,9 +81,10 @@ def _says(key: str, state: Standing) -> str:
 
 
 def first_open(studio: Studio) -> str:
-    """The key of the first step that is not done."""
+    """The key of the first step that is not done; the history, from which all releases are found, where all are."""
     states = _states(studio)
-    return next((key for key, state in states.items() if state in ("open", "problem")), "explore")
+    steps = ("table", "columns", "persons", "budget", "run")
+    return next((key for key in steps if states[key] in ("open", "problem")), "history")
 
 
 def _states(studio: Studio) -> dict[str, Standing]:

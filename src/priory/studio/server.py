@@ -46,8 +46,8 @@ from priory.studio.steps.run import resume
 from priory.studio.visit import HERE, Refusal, Visit
 
 HOST = "127.0.0.1"
-# When what draws is started, in seconds after the server.
-DRAWING_AFTER = 3.0
+# When the public table is read, and what draws is started, in seconds after the server.
+SURVEY_AFTER, DRAWING_AFTER = 1.0, 3.0
 MODULES = (
     table,
     columns,
@@ -201,11 +201,11 @@ def serve(
             threading.Timer(0.3, webbrowser.open, [address()]).start()
         if idle_minutes is not None:
             threading.Thread(target=_end_when_idle, args=(server, app, studio, 60 * idle_minutes), daemon=True).start()
-        threading.Thread(target=_survey, args=(studio,), daemon=True, name="priory-survey").start()
-        # The first pages come first; what draws is started when they are out.
-        drawing = threading.Timer(DRAWING_AFTER, warming.draw)
-        drawing.daemon = True
-        drawing.start()
+        # The first page comes first; what later ones need is begun when it is out.
+        for after, work in ((SURVEY_AFTER, lambda: _survey(studio)), (DRAWING_AFTER, warming.draw)):
+            timer = threading.Timer(after, work)
+            timer.daemon = True
+            timer.start()
         server.run(sockets=[listening])
 
 
