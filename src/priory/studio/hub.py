@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from priory.data.kinds import ModelledColumn
 from priory.data.public import Misfit, misfit
@@ -13,13 +14,15 @@ from priory.data.writing import written_whole
 from priory.errors import DataError, PrioryError
 from priory.privacy.ledger import Ledger
 from priory.privacy.statement import Statement
-from priory.release import Release, load
 from priory.studio.folder import Folder
 from priory.studio.forecasts import Forecasts
 from priory.studio.jobs import PRIORY, Jobs
 from priory.studio.project import NAME, Settings, SettingsFile
 from priory.studio.schema_store import Columns, Drafts, parsed
 from priory.studio.security import Keys
+
+if TYPE_CHECKING:
+    from priory.release import Release
 
 RELEASE_SUFFIX = ".priory"
 # How many releases are kept in memory.
@@ -172,8 +175,10 @@ class Studio:
             raise DataError(f"{name!r} is no release")
         return self.folder.file(name)
 
-    def release(self, name: str) -> Release:
+    def release(self, name: str) -> "Release":
         """A release in the folder, kept in memory until others are asked for."""
+        from priory.release import load
+
         path = self._release_path(name)
         facts = path.stat()
         key = (name, facts.st_mtime_ns, facts.st_size)

@@ -8,6 +8,7 @@ import traceback
 import webbrowser
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 
 import uvicorn
@@ -17,12 +18,11 @@ from starlette.datastructures import FormData, UploadFile
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
-from starlette.routing import BaseRoute, Mount, Route
+from starlette.routing import BaseRoute, Mount, Route, Router
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from priory.errors import OptionError, PrioryError
-from priory.studio import warming
 from priory.studio.hub import Studio
 from priory.studio.progress import STEPS, first_open
 from priory.studio.security import CSRF_FIELD, CSRF_HEADER, ENTER, MOST_BYTES, Guard, is_form_own
@@ -31,14 +31,10 @@ from priory.studio.steps import (
     column,
     columns,
     discovery,
-    explore,
     files,
-    handing,
     history,
     measuring,
-    more,
     persons,
-    rows,
     run,
     table,
 )
@@ -48,22 +44,9 @@ from priory.studio.visit import HERE, Refusal, Visit
 HOST = "127.0.0.1"
 # When the public table is read, and what draws is started, in seconds after the server.
 SURVEY_AFTER, DRAWING_AFTER = 1.0, 3.0
-MODULES = (
-    table,
-    columns,
-    column,
-    discovery,
-    persons,
-    budget,
-    measuring,
-    run,
-    explore,
-    rows,
-    more,
-    handing,
-    history,
-    files,
-)
+MODULES = (table, columns, column, discovery, persons, budget, measuring, run, history, files)
+# What explores a release takes longer to import than the first page may: it is, when it is first asked for.
+LATER = ("explore", "rows", "more", "handing")
 Handler = Callable[[Visit], Response]
 
 
@@ -73,9 +56,28 @@ def app_of(studio: Studio, port: int, *, entered: Callable[[], None] = lambda: N
     for module in MODULES:
         for path, method, handler in module.ROUTES:
             routes.append(Route(path, _endpoint(studio, handler), methods=[method]))
+    routes.append(Route("/explore{rest:path}", _Later(studio), methods=["GET", "POST"]))
     routes.append(Mount("/static", StaticFiles(directory=HERE / "static")))
     app = Starlette(routes=routes, exception_handlers={HTTPException: _missing(studio)})
     return Guard(app, studio.keys, port, entered=entered)
+
+
+class _Later:
+    """The addresses of modules that are imported when the first of them is asked for."""
+
+    def __init__(self, studio: Studio) -> None:
+        self._studio = studio
+        self._router: Router | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._router is None:
+            self._router = await run_in_threadpool(self._imported)
+        await self._router(scope, receive, send)
+
+    def _imported(self) -> Router:
+        modules = [import_module(f"priory.studio.steps.{name}") for name in LATER]
+        found = [route for module in modules for route in module.ROUTES]
+        return Router([Route(path, _endpoint(self._studio, each), methods=[method]) for path, method, each in found])
 
 
 def _home(visit: Visit) -> Response:
@@ -202,11 +204,17 @@ def serve(
         if idle_minutes is not None:
             threading.Thread(target=_end_when_idle, args=(server, app, studio, 60 * idle_minutes), daemon=True).start()
         # The first page comes first; what later ones need is begun when it is out.
-        for after, work in ((SURVEY_AFTER, lambda: _survey(studio)), (DRAWING_AFTER, warming.draw)):
+        for after, work in ((SURVEY_AFTER, lambda: _survey(studio)), (DRAWING_AFTER, _draw)):
             timer = threading.Timer(after, work)
             timer.daemon = True
             timer.start()
         server.run(sockets=[listening])
+
+
+def _draw() -> None:
+    from priory.studio import warming
+
+    warming.draw()
 
 
 def _survey(studio: Studio) -> None:
