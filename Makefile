@@ -10,6 +10,9 @@ export PRIORY_DATA := $(DATA)
 CONSTRAINTS ?= constraints.txt
 INSTALL     := $(PIP) install $(addprefix --constraint ,$(CONSTRAINTS))
 
+# Tests start the library in other processes, and each of them would compile it anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 # Every dependency group, and the tests that run on the base install: what needs an extra skips itself.
 GROUPS_ALL := check coverage docs hooks release test
 BARE_TESTS := tests/test_accounting.py tests/test_cli.py tests/test_codec.py tests/test_gpu.py tests/test_release.py \

@@ -3,10 +3,11 @@
 import argparse
 from collections.abc import Callable
 
-from bench import counting, engine, gpu, growth, libraries, privacy, public, samplers, studio, wide
+from bench import answers, counting, engine, gpu, growth, libraries, privacy, public, samplers, studio, wide
 
 # One line a benchmark: its name, and a function that prints its table.
 BENCHMARKS: dict[str, Callable[[bool], None]] = {
+    "answers": answers.run,
     "counting": counting.run,
     "engine": engine.run,
     "growth": growth.run,

@@ -1,6 +1,11 @@
 """What all tests share: where the real tables are, and how hard hypothesis tries."""
 
 import os
+
+# Where there is a worker for each core, threads of theirs would only wait for each other; set before NumPy is imported.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 from collections.abc import Generator
 from importlib.util import find_spec
 from pathlib import Path

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from checks import BUDGET_CHECKS, complaints_from_public
+from checks import BUDGET_CHECKS
 from houses import DOMAIN, Rows, curated, random_rows
 from priory.app.registry import MECHANISMS, Mechanism, Registered
 from priory.errors import BudgetError, DomainError, OptionError
@@ -146,11 +146,6 @@ def test_the_contract_holds_from_public_rows(name: str, check: Callable[[Registe
     with_public = MECHANISMS[name].with_public
     assert with_public is not None
     check(Registered(name, "", lambda _: with_public(public("smaller"))))
-
-
-@pytest.mark.parametrize("name", OURS)
-def test_the_audit_replays_it_from_public_rows(name: str) -> None:
-    assert complaints_from_public(MECHANISMS[name], "smaller", 2) == []
 
 
 def test_whoever_waits_is_told_of_every_round() -> None:

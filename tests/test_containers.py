@@ -5,6 +5,7 @@ import io
 import json
 import sys
 import zipfile
+from bisect import bisect_right
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -270,9 +271,11 @@ def test_columns_of_a_frame_without_text_names_are_refused_not_dropped() -> None
 def test_a_number_is_read_by_the_marks_that_are_declared(
     options: str, text: str, number: float | None, tmp_path: Path
 ) -> None:
-    column = f"{{kind: real, bounds: [-2000000, 2000000], bins: 4000, other: 1999999, {options}}}"
+    # A bin for each of the numbers alone, and the last one for what is none.
+    edges = [-2e6, -1235, -1234, -4, -3, 1, 2, 12, 13, 69, 71, 1234, 1235, 1234567, 1234568, 1999999, 2e6]
+    column = f"{{kind: real, bounds: [-2000000, 2000000], bins: {{edges: {edges}}}, other: 1999999, {options}}}"
     schema = Schema.parse(f"priory: 1\nname: x\nreading: {{delimiter: '|'}}\ncolumns:\n  a: {column}\n")
-    code = 3999 if number is None else int((number + 2_000_000) // 1000)
+    code = bisect_right(edges, 1999999 if number is None else number) - 1
     (tmp_path / "t.csv").write_text(f"a\n{text}\n", encoding="utf-8")
     for data in (tmp_path / "t.csv", {"a": [text]}):
         assert open_source(data, schema).count([("a",)])[0].values.nonzero()[0].tolist() == [code]

@@ -246,17 +246,38 @@ def test_a_run_that_ends_early_leaves_what_it_learnt(tmp_path: Path, monkeypatch
         discover(people(), epsilon=9, delta="1e-9", output=output)
     assert str(partial) in caught.value.spent.text  # type: ignore[attr-defined]
     assert not output.exists()
-    kept = Schema.load(partial)
-    assert isinstance(kept.column("town"), Category)
-    assert isinstance(kept.column("age"), Number)
+    kept = OpenSchema.load(partial)
+    known = {column.name: column for column in kept.columns if column not in kept.open}
+    assert isinstance(known["town"], Category)
+    assert isinstance(known["age"], Number)
+    assert {"note", "gone"} <= {column.name for column in kept.open}
     assert "ended early" in partial.read_text()
     monkeypatch.undo()
     with pytest.raises(OptionError, match="ended early"):
         discover(people(), epsilon=9, delta="1e-9", output=output)
-    partial.unlink()
-    learnt = discover(people(), epsilon=9, delta="1e-9", output=output)
+    # Another run goes on from there: it looks at the open columns alone, and the schema states the cost of both.
+    partial.rename(tmp_path / "before.yaml")
+    learnt = discover(people(), tmp_path / "before.yaml", epsilon=2, delta="1e-9", output=output)
     assert output.read_text() == learnt.dump()
     assert not partial.exists()
+    assert set(learnt.found) == {column.name for column in kept.open}
+    assert learnt.schema.column("town") == known["town"]
+    first, both = cost_of(kept.discovered), cost_of(Schema.load(output).discovered)
+    assert first is not None
+    assert both is not None
+    assert learnt.cost.amount > 0
+    assert both.amount >= first.amount + learnt.cost.amount
+    assert both.delta == Fraction(2, 10**9)
+
+
+def test_what_is_learnt_later_must_be_about_the_same_neighbours(tmp_path: Path) -> None:
+    before = described_cost(Budget.approximate(1, "1e-9", Currency.GAUSSIAN))
+    opened = replace(OpenSchema.of("people", ["age", "town"]), discovered=before)
+    (tmp_path / "a.yaml").write_text(opened.dump())
+    assert OpenSchema.load(tmp_path / "a.yaml") == opened
+    with pytest.raises(SchemaError, match="add-remove neighbours") as caught:
+        discover(people(), tmp_path / "a.yaml", epsilon=1, delta="1e-9", relation="replace-one")
+    assert not caught.value.spent
 
 
 def test_values_of_few_persons_are_nowhere(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from command import priory
 from houses import DOMAIN, random_rows
 from priory.app.fit import fit
 from priory.app.recovery import recover
@@ -268,13 +269,8 @@ def planted(house: Path, how: str, *more: str) -> subprocess.Popen[str]:
 
 
 def recovered(house: Path) -> Release:
-    made = subprocess.run(
-        [sys.executable, "-m", "priory", "estimate", "a.priory.partial", "-o", "a.priory"],
-        cwd=house,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    with contextlib.chdir(house):
+        made = priory("estimate", "a.priory.partial", "-o", "a.priory")
     assert made.returncode == 0, made.stderr
     assert "promise: ε = 1" in made.stdout
     return load(house / "a.priory")
@@ -293,8 +289,9 @@ def test_a_final_estimate_that_is_stopped_after_payment_is_not_lost(
     process.send_signal(number)
     _, err = process.communicate()
     assert process.returncode == code
-    assert err.count("\n") == 1
-    assert err.startswith(f"priory: {word}. The run is paid for: ε = 1, entry 1 of ")
+    # Before it, a slow machine may have said how far it was.
+    assert err.count("priory: ") == 1
+    assert err.splitlines()[-1].startswith(f"priory: {word}. The run is paid for: ε = 1, entry 1 of ")
     assert "othing was spent" not in err
     assert err.endswith("make the release with: priory estimate a.priory.partial -o a.priory\n")
     assert [(e.state, e.charged) for e in Ledger.open(house / "a.ledger").entries()] == [

@@ -1,18 +1,19 @@
 """Escapes: nothing from a file that others wrote reaches a terminal as an order."""
 
+import contextlib
 import csv
 import io
 import json
 import os
-import subprocess
-import sys
 import threading
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import command
 from priory.app.fit import fit
 from priory.data.kinds import Category
 from priory.data.schema import Schema
@@ -56,10 +57,10 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def priory(folder: Path, *arguments: str, code: int = 0) -> tuple[str, str]:
     """What a program gets from stdout and stderr."""
-    command = [sys.executable, "-m", "priory", *arguments]
-    done = subprocess.run(command, cwd=folder, capture_output=True, check=False)
+    with contextlib.chdir(folder):
+        done = command.priory(*arguments)
     assert done.returncode == code, done.stderr
-    return done.stdout.decode(), done.stderr.decode()
+    return done.stdout, done.stderr
 
 
 def seen(folder: Path, *arguments: str) -> str:
@@ -77,16 +78,13 @@ def seen(folder: Path, *arguments: str) -> str:
 
     reader = threading.Thread(target=read)
     reader.start()
-    environment = {**os.environ, "TERM": "dumb", "COLUMNS": "200", "NO_COLOR": "1"}
-    subprocess.run(
-        [sys.executable, "-m", "priory", *arguments],
-        cwd=folder,
-        stdout=slave,
-        stderr=slave,
-        env=environment,
-        check=False,
-    )
-    os.close(slave)
+    environment = {"TERM": "dumb", "COLUMNS": "200", "NO_COLOR": "1"}
+    with (
+        contextlib.chdir(folder),
+        patch.dict(os.environ, environment),
+        os.fdopen(slave, "w", encoding="utf-8") as terminal,
+    ):
+        command.code_of(arguments, terminal, terminal)
     reader.join()
     os.close(master)
     # The terminal itself ends lines with a carriage return.

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from command import priory
 from priory.data.schema import Schema
 from priory.privacy.budget import Budget
 from priory.privacy.ledger import EntryState, Ledger, Terms
@@ -50,11 +51,6 @@ def house(tmp_path: Path) -> Path:
 def arguments(house: Path, *more: object) -> list[str]:
     table, schema = house / "table.csv", house / "schema.yaml"
     return [str(each) for each in ("fit", table, "--schema", schema, "--ledger", house / "a.ledger", *more)]
-
-
-def priory(*given: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "priory", *map(str, given)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 def started(house: Path) -> subprocess.Popen[str]:

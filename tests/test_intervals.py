@@ -216,13 +216,11 @@ def test_inferred_intervals_cover_what_the_model_assumes() -> None:
 
     assert held() > 0.85
     # Redrawing alone is sure of what it cannot know.
-    redraws = release.basis(draws=20).redrawing.redraws
+    redraws = release.redrawing(20).redraws
     assert redraws is not None
     misfit = redraws.errors.misfit
     blind = replace(misfit, shares=np.zeros_like(misfit.shares), least=0.0)
-    release.basis(draws=20).redrawing.__dict__["redraws"] = replace(
-        redraws, errors=replace(redraws.errors, misfit=blind)
-    )
+    release.redrawing(20).__dict__["redraws"] = replace(redraws, errors=replace(redraws.errors, misfit=blind))
     assert held() < 0.6
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from priory.answer.redraws import Errors
+from priory.answer.errors import Errors
 from priory.app.fit import fit
 from priory.data.schema import Schema
 from priory.privacy.randomness import Replay
@@ -24,7 +24,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def kept_files(file: Path) -> list[Path]:
-    return sorted((file.parent / "cache").glob("*"))
+    return sorted((file.parent / "cache" / "errors").glob("*"))
 
 
 def test_the_second_process_reads_what_the_first_one_found(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -34,7 +34,7 @@ def test_the_second_process_reads_what_the_first_one_found(file: Path, monkeypat
     def never(*_: object) -> Errors:
         raise AssertionError("it was found before")
 
-    monkeypatch.setattr(Errors, "of", never)
+    monkeypatch.setattr("priory.release.release.errors_of", never)
     assert Release.load(file).marginal("a", "b").to_dict() == first
 
 

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -58,3 +60,25 @@ def test_what_was_measured_before_is_not_forgotten() -> None:
     for clique in (("a",), ("b",), ("c",), ("a", "b")):
         moved = np.abs(after.project(clique).values - model.project(clique).values)
         assert moved.max() < 5 * SIGMA
+
+
+@settings(max_examples=10)
+@given(st.integers(0, 99))
+def test_a_nudge_is_the_same_however_older_answers_are_followed_by_all_tables_together(seed: int) -> None:
+    model, every, _ = before_and_new(seed)
+    marginal, rng = model.project(("a", "c")).values, np.random.default_rng(seed)
+    assert model.diagnostics is not None
+    shifts = [rng.normal(0, 1, len(alpha)) for _, alpha, _ in model.diagnostics.multipliers]
+    shifted = [
+        (query, alpha, perturbed + shift)
+        for (query, alpha, perturbed), shift in zip(model.diagnostics.multipliers, shifts, strict=True)
+    ]
+    other = replace(model, diagnostics=replace(model.diagnostics, multipliers=tuple(shifted)))
+    (one, said), (two, same) = (nudged(each, every, marginal) for each in (model, other))
+    np.testing.assert_array_equal(said, same)
+    assert one.diagnostics is not None
+    assert two.diagnostics is not None
+    pairs = zip(one.diagnostics.multipliers, two.diagnostics.multipliers, [*shifts, np.zeros(20)], strict=True)
+    for (_, alpha, perturbed), (_, same_alpha, moved), shift in pairs:
+        np.testing.assert_array_equal(alpha, same_alpha)
+        np.testing.assert_allclose(moved - perturbed, shift, atol=1e-9)

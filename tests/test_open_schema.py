@@ -1,14 +1,13 @@
 """Schemas without rows: names alone, answers in the terminal, codebooks."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from command import priory
 from priory.data.kinds import Boolean, Category, Moment, Number
 from priory.data.schema import Schema
 from priory.data.schema.codebook import read_codebook
@@ -17,11 +16,6 @@ from priory.errors import DataError, PrioryError, SchemaError
 
 names = st.lists(st.text(min_size=1, max_size=8).filter(lambda name: name.isprintable()), min_size=1, unique=True)
 SECRET = "Anna Secret"
-
-
-def priory(*given: object, answers: str = "") -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "priory", *map(str, given)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, input=answers)
 
 
 @given(names, st.data())

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -178,13 +179,20 @@ COLUMNS = {
 
 def texts_by_query(column: pa.Array) -> list[str | None]:
     """What a query makes of an Arrow column."""
-    with connect() as connection:
-        relation = connection.from_arrow(pa.table({"i": range(len(column)), "who": column}))
-        kind, cell = person_cell(Cell("who", str(relation.types[1])))
-        with spelling(connection, kind) as spell:
-            connection.register("t", relation)
-            found = connection.execute(f"SELECT {spell}({cell}) FROM t ORDER BY i").fetchall()
+    connection = database()
+    relation = connection.from_arrow(pa.table({"i": range(len(column)), "who": column}))
+    kind, cell = person_cell(Cell("who", str(relation.types[1])))
+    with spelling(connection, kind) as spell:
+        connection.register("t", relation)
+        found = connection.execute(f"SELECT {spell}({cell}) FROM t ORDER BY i").fetchall()
+        connection.unregister("t")
     return [text for (text,) in found]
+
+
+@cache
+def database() -> duckdb.DuckDBPyConnection:
+    """One for all examples: to open one takes longer than an example."""
+    return connect()
 
 
 @pytest.mark.parametrize("kind", COLUMNS)

@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from checks import BUDGET_CHECKS, complaints_from_public
+from checks import BUDGET_CHECKS
 from houses import DOMAIN, Rows, curated, random_rows
-from priory.app.registry import MECHANISMS, Registered
-from priory.audit.tables import PUBLIC_KINDS
+from priory.app.registry import Registered
 from priory.errors import BudgetError, DomainError, OptionError, SizeError
 from priory.estimate.papers.multiplicative_weights import stepped
 from priory.mechanisms.pmw_pub.pmw_pub import PMWPub
@@ -77,11 +76,6 @@ def test_rounds_are_those_of_the_papers_algorithm(seed: int, kind: str) -> None:
 @pytest.mark.parametrize("check", BUDGET_CHECKS)
 def test_the_contract_holds_upon_every_kind_of_public_rows(check: Callable[[Registered], None], kind: str) -> None:
     check(Registered("pmw-pub", "", lambda _: PMWPub(public=public(kind), rounds=3)))
-
-
-@pytest.mark.parametrize("kind", PUBLIC_KINDS)
-def test_the_audit_replays_it_upon_every_kind_of_public_rows(kind: str) -> None:
-    assert complaints_from_public(MECHANISMS["pmw-pub"], kind, 6) == []
 
 
 def test_no_rounds_give_the_public_distribution_and_cost_nothing() -> None:

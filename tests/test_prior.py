@@ -1,14 +1,13 @@
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from checks import BUDGET_CHECKS, complaints_from_public
+from checks import BUDGET_CHECKS
 from houses import DOMAIN, Rows, curated, random_rows
 from priory.app.fit import fit
-from priory.app.registry import MECHANISMS, Registered
+from priory.app.registry import Registered
 from priory.data.schema import Schema
 from priory.errors import BudgetError, DataError, DomainError, OptionError
 from priory.mechanisms.prior import Prior
@@ -47,12 +46,6 @@ def mean_distance(release: Release, source: Rows) -> float:
 @pytest.mark.parametrize("check", BUDGET_CHECKS)
 def test_the_contract_holds_upon_every_kind_of_public_rows(check: Callable[[Registered], None], kind: str) -> None:
     check(Registered("prior", "", lambda _: Prior(public=public(kind))))
-
-
-@pytest.mark.parametrize("kind", ["smaller", "disjoint"])
-def test_the_audit_replays_it_upon_public_rows(kind: str) -> None:
-    entry = replace(MECHANISMS["prior"], with_public=lambda rows: Prior(public=rows))
-    assert complaints_from_public(entry, kind, 4) == []
 
 
 @pytest.mark.statistical

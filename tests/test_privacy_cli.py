@@ -1,21 +1,14 @@
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from command import priory
 from priory.app.fit import fit
 from priory.data.schema import Schema
 from priory.release import Release
 
 SCHEMA = Schema.coded({"age": 3, "sex": 2}, name="people")
-
-
-def priory(*arguments: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "priory", *map(str, arguments)], capture_output=True, text=True, check=False
-    )
 
 
 @pytest.fixture

@@ -86,7 +86,7 @@ def test_every_family_brings_one_new_attribute_and_all_are_there(budget: Budget)
 
 
 def test_with_nothing_useful_the_families_get_the_whole_budget() -> None:
-    budget = Budget.pure(Fraction(1, 10**6))
+    budget = Budget.pure(1)
     replay = Replay(seed=1)
     with curated(budget, correlated(), randomness=replay) as curator:
         release = PrivBayes(usefulness=10**9).run(curator, budget)

@@ -10,11 +10,11 @@ import pytest
 
 from priory import work
 from priory.cli import output, progress
-from priory.cli.progress import EVERY, FIRST, Lines, Pace, counting, paced, spoken, working
+from priory.cli.progress import EVERY, FIRST, Lines, Pace, counting, paced, spoken, time_left, working
 from priory.data.cells import Cells
 from priory.data.table import Table
 from priory.privacy.budget import Budget
-from priory.privacy.progress import Step, time_left
+from priory.privacy.progress import Step
 
 
 class Clock:

@@ -8,7 +8,7 @@ import pytest
 
 from houses import DOMAIN, Rows, curated
 from priory.app.registry import MECHANISMS, Mechanism
-from priory.cli.frame import main
+from priory.cli import main
 from priory.errors import DomainError, OptionError
 from priory.mechanisms import HDMM, MWEM, DualQuery, Graphical, MultiplicativeWeights, PrivBayes
 from priory.privacy.budget import Budget

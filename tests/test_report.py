@@ -133,10 +133,10 @@ def test_one_column_makes_a_page_without_pairs() -> None:
     assert ("id", "pairs") not in found.attributes
 
 
-def test_a_column_of_a_million_values_shows_the_most_frequent_and_the_rest() -> None:
-    schema = coded(300_000, 2)
-    text = str(page_of(measured(schema, [("c0",), ("c1",)], records=700_000)))
-    assert "299,977 others" in text
+def test_a_column_of_very_many_values_shows_the_most_frequent_and_the_rest() -> None:
+    schema = coded(30_000, 2)
+    text = str(page_of(measured(schema, [("c0",), ("c1",)], records=70_000)))
+    assert "29,977 others" in text
     assert "Not drawn" in text
     assert len(text) < 200_000
 
@@ -335,7 +335,8 @@ def test_true_errors_are_stamped_everywhere_and_kept_from_others(
     release, private = files
     code, out, err = run("report", release, "--against", private, "--not-private", "--yes", capsys=capsys)
     written = release.with_name("people.not-private.html")
-    assert (code, out, err.split()[0]) == (0, "", "Wrote")
+    # Before it, a slow machine may have said how far it was.
+    assert (code, out, err.splitlines()[-1].split()[0]) == (0, "", "Wrote")
     text = written.read_text(encoding="utf-8")
     found = Reader(text)
     assert found.texts.count(STAMP) == found.tags.count("section") + 2

@@ -1,6 +1,7 @@
 """Response: how answers move with noise, against the same problem solved on all cells of all tables at once."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from priory.answer.redraws import Redraws
 from priory.estimate.estimator import estimate
 from priory.estimate.response import Response
 from priory.model.bases import Uniform
+from priory.model.diagnostics import Diagnostics, ScheduledLevel
 from priory.model.model import Model
 from priory.privacy.measurement import Measurement
 from priory.queries.domain import Clique, Domain
@@ -33,7 +35,10 @@ def measured(model: Model, queries: list[Query], stddev: float = 5.0) -> list[Me
 
 
 def by_brute_force(response: Response, draws: int) -> list[np.ndarray]:
-    """The least Σ((δ − z)/σ)² + λΣδ²/F over tables whose columns agree and add up to what the total moves by."""
+    """The least Σ((δ − z)/σ)² + λΣδ²/F over tables whose columns agree and add up to what the total moves by.
+
+    What the tables charge for a column more than once is taken off.
+    """
     tables = [table for table in response.tables if table.query.clique]
     sizes = [table.query.rows for table in tables]
     ends = np.cumsum([0, *sizes])
@@ -60,6 +65,7 @@ def by_brute_force(response: Response, draws: int) -> list[np.ndarray]:
                 rows.append(row)
                 rights.append(np.zeros(draws))
     for name in {name for table in tables for name in table.query.clique}:
+        quadratic[columns[name], columns[name]] -= response.columns.repeated.get(name, 0.0)
         row = np.zeros(unknowns)
         row[columns[name]] = 1
         rows.append(row)
@@ -89,6 +95,41 @@ def test_tables_move_as_the_whole_problem_solved_at_once(
         np.testing.assert_allclose(found, wanted, atol=0.05)
 
 
+def on_the_joint(response: Response, draws: int) -> list[np.ndarray]:
+    """The least Σ((Qδ − z)/σ)² + λΣδ²/F over all cells of the joint table, which add up to what the total moves by."""
+    joint = response.model.project(tuple(DOMAIN)).values.reshape(-1)
+    cells = np.indices(DOMAIN.shape).reshape(len(DOMAIN.shape), -1)
+    quadratic, linear, maps = np.diag(response.temperature / joint), np.zeros((len(joint), draws)), []
+    for table in response.tables:
+        axes = [DOMAIN.axis[name] for name in table.query.clique]
+        assert table.rows is not None
+        places = [rows[cells[axis]] for rows, axis in zip(table.rows, axes, strict=True)]
+        rows = np.ravel_multi_index(places, table.query.shape)
+        maps.append(np.eye(table.query.rows)[:, rows])
+        precision = table.stddevs.reshape(-1, 1) ** -2.0
+        quadratic += maps[-1].T @ (precision * maps[-1])
+        linear += maps[-1].T @ (precision * response.added(table, draws, 0).reshape(-1, draws))
+    ones = np.ones((1, len(joint)))
+    system = np.block([[quadratic, ones.T], [ones, np.zeros((1, 1))]])
+    found = np.linalg.solve(system, np.vstack([linear, response.records(draws, 0)[None]]))
+    return [m @ found[:-1] for m in maps]
+
+
+@settings(max_examples=15)
+@given(st.integers(0, 50), st.sampled_from([TREE, (*TREE, ("b",)), (("a", "b"), ("b", "c"))]), st.floats(0.01, 1))
+def test_on_a_tree_tables_move_as_the_joint_table_does(
+    seed: int, cliques: tuple[Clique, ...], temperature: float
+) -> None:
+    model = model_on(cliques, seed)
+    queries = [Query.marginal(DOMAIN, clique) for clique in cliques]
+    if seed % 2:
+        queries.append(Query.product(DOMAIN, {"b": MERGED}))
+    response = Response.of(model, measured(model, queries), temperature)
+    counts = response.counts(3, 0)
+    for index, wanted in enumerate(on_the_joint(response, 3)):
+        np.testing.assert_allclose(response.moved(index, counts, 0).reshape(wanted.shape), wanted, atol=0.05)
+
+
 def test_more_draws_begin_with_fewer() -> None:
     model = model_on(TREE, 0)
     response = Response.of(model, measured(model, [Query.marginal(DOMAIN, c) for c in TREE]), 0.1)
@@ -109,20 +150,51 @@ def test_a_query_measured_twice_moves_as_one_with_half_the_variance() -> None:
     np.testing.assert_allclose(spreads[0], spreads[1], rtol=0.2)
 
 
-def test_the_degrees_of_freedom_are_those_of_the_estimate() -> None:
-    measurements = small(0, LOOP).measurements
-    model = estimate(measurements, DOMAIN)
-    response = Response.of(model, measurements)
-    assert model.diagnostics is not None
-    draws, counts = 2000, response.counts(2000, 0)
+def degrees_of(response: Response, draws: int = 1000) -> float:
+    counts = response.counts(draws, 0)
     degrees = 0.0
     for index, table in enumerate(response.tables):
         moved = response.moved(index, counts, 0)
         for number in table.numbers:
             stddevs = response.evidence.stddevs[response.evidence.spans[number]].reshape(table.query.shape)
             degrees += float(np.sum(np.mean(response.noise(number, draws, 0) * moved, axis=-1) / stddevs**2))
-    # One vector of signs and 2,000 draws both estimate the trace, each within a few of these two dozen degrees.
-    assert degrees == pytest.approx(model.diagnostics.degrees_of_freedom, rel=0.4)
+    return degrees
+
+
+def test_the_degrees_of_freedom_are_those_of_the_estimate() -> None:
+    measurements = small(0, LOOP).measurements
+    model = estimate(measurements, DOMAIN)
+    assert model.diagnostics is not None
+    response, wanted = Response.of(model, measurements), model.diagnostics.degrees_of_freedom
+    # By the same signs, so that chance enters both numbers alike.
+    assert response._degrees_of_freedom(response.temperature) == pytest.approx(wanted, rel=0.05)
+    # The trace itself lies within twice the deviation √(2·degrees) of what one vector of signs says of it.
+    assert degrees_of(response) == pytest.approx(wanted, abs=2 * (2 * wanted) ** 0.5)
+
+
+def test_degrees_of_freedom_that_cannot_be_are_not_followed() -> None:
+    measurements = small(0, LOOP).measurements
+    model = estimate(measurements, DOMAIN)
+    assert model.diagnostics is not None
+    usual = Response.of(model, measurements)
+    for impossible in (-400.0, 4000.0):
+        wrong = replace(model, diagnostics=replace(model.diagnostics, degrees_of_freedom=impossible))
+        found = Response.of(wrong, measurements).temperature
+        assert 0.1 < found / usual.temperature < 10
+
+
+def test_what_was_fitted_in_more_steps_follows_its_noise_further() -> None:
+    model = model_on((("a",), ("c",)), 0)
+    measurements = measured(model, [Query.marginal(DOMAIN, "a"), Query.marginal(DOMAIN, "c")], 20.0)
+    levels = (ScheduledLevel((0,), (1.0,) * 9), ScheduledLevel((0, 1), (1.0,)))
+    for order in (levels, tuple(replace(level, members=tuple(1 - m for m in level.members)) for level in levels)):
+        diagnostics = Diagnostics("Dual", "fission", "", schedule=order)
+        response = Response.of(replace(model, diagnostics=diagnostics), measurements, 1.0)
+        long, short = order[0].members[0], 1 - order[0].members[0]
+        kept = [float(np.mean(response.columns.tied[i].kept)) for i in (long, short)]  # type: ignore[union-attr]
+        assert kept[0] > kept[1] + 0.1
+        # Ten steps at one temperature are about one at a tenth of it.
+        assert response.tables[short].stiffness == pytest.approx(10 * response.tables[long].stiffness)
 
 
 @pytest.mark.parametrize(

@@ -1,21 +1,18 @@
 import dataclasses
-import itertools
 import re
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from priory.data import yaml_reader
 from priory.data.kinds import Boolean, Category, ModelledColumn, Moment, Number, Unmodelled, bins
-from priory.data.schema import Group, Schema, file
-from priory.data.schema.constraints import Condition, Constraint, Determine, Forbid, Order
+from priory.data.schema import Schema, file
 from priory.data.visible import visible
 from priory.errors import SchemaError
-from strategies_data import DAY, columns, schemas
+from strategies_data import columns, schemas
 
 SAMPLE = """\
 priory: 1
@@ -299,189 +296,6 @@ def test_a_column_is_declared_once() -> None:
         Schema.of([column, column], name="x")
 
 
-@given(st.integers(-50, 50), st.integers(0, 60), st.data())
-def test_equal_bins_of_integers_cover_them_and_differ_by_one(low: int, span: int, data: st.DataObject) -> None:
-    count = data.draw(st.integers(1, span + 1))
-    edges = bins.equal_width("a", low, low + span, count, whole=True)
-    widths = set(np.diff(edges))
-    assert (edges[0], edges[-1], len(edges)) == (low, low + span + 1, count + 1)
-    assert max(widths) - min(widths) <= 1
-
-
-@given(st.integers(0, 50), st.integers(0, 3000), st.data())
-def test_logarithmic_bins_of_integers_each_hold_one(low: int, span: int, data: st.DataObject) -> None:
-    count = data.draw(st.integers(1, span + 1))
-    edges = bins.logarithmic("a", low, low + span, count, whole=True)
-    assert (edges[0], edges[-1], len(edges)) == (low, low + span + 1, count + 1)
-    assert min(np.diff(edges)) >= 1
-
-
-def test_logarithmic_bins_grow_by_a_ratio() -> None:
-    assert bins.logarithmic("a", 1, 10000, 4, whole=False) == (1, 10, 100, 1000, 10000)
-    assert bins.logarithmic("a", 0, 999, 3, whole=False) == (0, 9, 99, 999)
-    assert len(bins.logarithmic("a", 1e-313, 1e300, 5, whole=False)) == 6
-
-
-@pytest.mark.parametrize(
-    ("every", "labels"),
-    [
-        ("year", ["[2023-11-20, 2024-01-01)", "[2024-01-01, 2024-03-05]"]),
-        ("quarter", ["[2023-11-20, 2024-01-01)", "[2024-01-01, 2024-03-05]"]),
-        ("month", ["[2023-11-20, 2023-12-01)", "2023-12", "2024-01", "2024-02", "[2024-03-01, 2024-03-05]"]),
-    ],
-)
-def test_calendar_bins_begin_where_their_units_do(every: str, labels: list[str]) -> None:
-    column = parse_one(f"{{kind: date, bounds: [2023-11-20, 2024-03-05], bins: {{every: {every}}}, nullable: true}}")
-    assert column.place_labels == tuple(labels)
-
-
-def test_weeks_begin_on_monday_and_hours_on_the_hour() -> None:
-    week = parse_one("{kind: date, bounds: [2024-03-01, 2024-03-12], bins: {every: week}, nullable: true}")
-    assert week.place_labels[1] == "[2024-03-04, 2024-03-11)"
-    hour = parse_one("{kind: datetime, bounds: [2024-03-01, 2024-03-01], bins: {every: hour}, nullable: true}")
-    assert hour.places == 24
-    assert hour.place_labels[23] == "[2024-03-01T23:00, 2024-03-01T23:59:59.999999]"
-
-
-def brute_force(schema: Schema) -> list[tuple[tuple[str, ...], np.ndarray[Any, Any]]]:
-    """Impossible cells found by trying every whole value of every bin."""
-    found = {column.name: column for column in schema.modelled}
-    zeros = []
-    for constraint in schema.constraints:
-        for clique in constraint.cliques:
-            ordered = schema.domain.clique(clique)
-            values = {name: [_values(found[name], code) for code in range(found[name].size)] for name in clique}
-            mask = np.zeros([schema.domain[name] for name in ordered], dtype=bool)
-            for cell in np.ndindex(mask.shape):
-                at = dict(zip(ordered, cell, strict=True))
-                rows = itertools.product(*(values[name][at[name]] for name in clique))
-                mask[cell] = not any(_allowed(constraint, clique, row) for row in rows)
-            zeros.append((ordered, mask))
-    return zeros
-
-
-def _values(column: ModelledColumn, code: int) -> list[Any]:
-    if code == column.null_code:
-        return [None]
-    match column:
-        case Category():
-            return [column.values[code]]
-        case Boolean():
-            return [bool(code)]
-        case _:
-            return list(range(int(column.edges[code]), int(column.edges[code + 1])))
-
-
-def _allowed(constraint: object, clique: tuple[str, ...], row: tuple[Any, ...]) -> bool:
-    match constraint:
-        case Order():
-            return None in row or row[0] <= row[1]
-        case Determine():
-            given, value = row
-            return value is None or dict(constraint.values).get(given, value) == value
-        case Forbid():
-            return not all(map(_holds, constraint.conditions, row))
-    raise AssertionError(clique)
-
-
-def _holds(condition: Condition, value: Any) -> bool:
-    if condition.null or value is None:
-        return condition.null and value is None
-    if condition.values:
-        return value in condition.values
-    below, above = condition.below, condition.above
-    return (below is None or value < below) and (above is None or value > above)
-
-
-@given(st.data())
-def test_structural_zeros_are_the_cells_without_an_allowed_value(data: st.DataObject) -> None:
-    edges = st.lists(st.integers(0, 12), min_size=2, max_size=5, unique=True).map(sorted)
-    nullable = st.booleans()
-
-    def number(name: str) -> Number:
-        points = data.draw(edges)
-        return Number.of(
-            name,
-            whole=True,
-            low=points[0],
-            high=points[-1] - 1,
-            edges=points,
-            other=points[0],
-            nullable=data.draw(nullable),
-        )
-
-    u, v = number("u"), number("v")
-    levels = ["a", "b", "c"]
-    w = Category.of("w", levels, other="d", nullable=data.draw(nullable))
-    x = Category.of("x", levels, other="a", nullable=data.draw(nullable))
-    limit = data.draw(st.sampled_from(u.edges[1:]))
-    picked = data.draw(st.lists(st.sampled_from([*levels, "d"]), min_size=1, unique=True))
-    constraints: list[Constraint] = [
-        Order(columns=("v", "u")),
-        Forbid(conditions=(Condition(column="w", values=tuple(picked)), Condition(column="u", below=limit))),
-        Forbid(conditions=(Condition(column="v", above=v.edges[0] - 1), Condition(column="x", values=("b",)))),
-        Determine(column="x", by="w", values=(("a", "b"), ("d", "c"))),
-    ]
-    if x.nullable:
-        constraints.append(Forbid(conditions=(Condition(column="w", values=("b",)), Condition(column="x", null=True))))
-    schema = Schema.of([u, v, w, x], name="x", constraints=constraints)
-    for (clique, mask), (expected_clique, expected) in zip(schema.impossible(), brute_force(schema), strict=True):
-        assert clique == expected_clique
-        np.testing.assert_array_equal(mask, expected)
-
-
-def test_conditions_on_reals_take_whole_bins_only() -> None:
-    column = Number.of("a", whole=False, low=0, high=3, edges=[0, 1, 2, 3], nullable=True)
-    assert Condition(column="a", below=2).mask(column).tolist() == [True, True, False, False]
-    assert Condition(column="a", below=2.5).mask(column).tolist() == [True, True, False, False]
-    # The last bin holds its upper edge, so that it is not wholly below it.
-    assert Condition(column="a", below=3).mask(column).tolist() == [True, True, False, False]
-    assert Condition(column="a", above=0).mask(column).tolist() == [False, True, True, False]
-    twin = Number.of("b", whole=False, low=0, high=3, edges=[0, 1, 2, 3], nullable=True)
-    schema = Schema.of([column, twin], name="x", constraints=[Order(columns=("a", "b"))])
-    expected = [[False, False, False], [True, False, False], [True, True, False]]
-    assert schema.impossible()[0][1][:3, :3].tolist() == expected
-
-
-def test_a_real_spike_is_a_value_that_conditions_can_name() -> None:
-    column = Number.of("a", whole=False, low=0, high=3, edges=[0, 1, 3], spikes=[3, 0], nullable=True)
-    assert column.labels == ("0", "(0, 1)", "[1, 3)", "3", "null")
-    assert column.short_labels == ("0", ">0–1", "1–3", "3")
-    assert Condition(column="a", values=(0, 3)).mask(column).tolist() == [True, False, False, True, False]
-    assert Condition(column="a", above=0).mask(column).tolist() == [False, True, True, True, False]
-    assert Condition(column="a", below=3).mask(column).tolist() == [True, True, True, False, False]
-    with pytest.raises(SchemaError, match="by value only where it is one of spikes"):
-        Condition(column="a", values=(0, 1)).mask(column)
-
-
-def test_bins_with_spikes_are_written_in_the_words_they_were_given() -> None:
-    for bins_given in ("bins: 4", "bins: {log: 3}", "bins: {edges: [0, 7, 100]}"):
-        for kind in ("integer", "real"):
-            text = f"{{kind: {kind}, bounds: [0, 100], {bins_given}, spikes: [0, 25, 99, 100], nullable: true}}"
-            column = parse_one(text)
-            dumped = Schema.of([column], name="x").dump()
-            assert bins_given in dumped.replace(".0", "").replace("101]", "100]")
-    single = parse_one("{kind: integer, bounds: [0, 9], spikes: [0, 5], nullable: true}")
-    assert single.edges == parse_one("{kind: integer, bounds: [0, 9], nullable: true}").edges
-
-
-def test_a_constraint_on_too_many_cells_is_refused() -> None:
-    wide = [Number.of(name, whole=True, low=0, high=9999, nullable=True) for name in "ab"]
-    with pytest.raises(SchemaError, match=r"100,020,001 cells"):
-        Schema.of(wide, name="x", constraints=[Order(columns=("a", "b"))])
-
-
-def test_groups_without_values_are_all_declared_levels() -> None:
-    district = Category.of("d", ["n", "s"], other="elsewhere", nullable=True)
-    member = Boolean.of("m", nullable=True)
-    group = Group(by=("d", "m"), values=None)
-    assert group.codes([district, member]) == [(0, 0), (0, 1), (1, 0), (1, 1)]
-    with pytest.raises(SchemaError, match="2 values"):
-        Schema.of([district, member], name="x", groups=[Group(by=("d", "m"), values=(("n",),))])
-    with pytest.raises(SchemaError, match="twice"):
-        Schema.of([district], name="x", groups=[Group(by=("d",), values=(("n",), ("n",)))])
-
-
 def test_a_coded_schema_has_the_sizes_asked_for() -> None:
     schema = Schema.coded({"age": 85, "sex": 2})
     assert schema.domain.shape == (85, 2)
@@ -503,8 +317,3 @@ def test_columns_are_equal_to_themselves_built_again(column: ModelledColumn) -> 
 def test_unmodelled_columns_have_names_too() -> None:
     with pytest.raises(SchemaError, match="not empty"):
         Unmodelled.of("", kind="text")
-
-
-def test_a_date_alone_bounds_a_datetime_by_the_whole_day() -> None:
-    column = parse_one("{kind: datetime, bounds: [1970-01-01, 1970-01-02], bins: 2, nullable: true}")
-    assert (column.low, column.high, column.edges) == (0, 2 * DAY - 1, (0, DAY, 2 * DAY))

@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -100,6 +101,16 @@ def test_a_wheel_that_lacks_data_or_holds_junk_is_refused(tmp_path: Path) -> Non
     assert "lacks priory/py.typed" in problems
     assert "holds priory/__pycache__/a.pyc" in problems
     assert "holds tests/" in problems
+
+
+def test_an_sdist_holds_old_ledgers_for_its_tests_and_no_others(tmp_path: Path) -> None:
+    sdist = tmp_path / "priory-1.tar.gz"
+    assert any(name.endswith(".ledger") for name in check_release.needed_in_sdist())
+    for more in ([], ["people.ledger"]):
+        with tarfile.open(sdist, "w:gz") as archive:
+            for name in [*check_release.needed_in_sdist(), *more]:
+                archive.addfile(tarfile.TarInfo(f"priory-1/{name}"))
+        assert check_release.sdist_problems(sdist) == [f"priory-1.tar.gz holds {name}" for name in more]
 
 
 @pytest.mark.parametrize(

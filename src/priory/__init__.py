@@ -49,11 +49,12 @@ if TYPE_CHECKING:
 # fmt: off
 __all__ = [
     "Budget", "Curator", "Discovery", "Domain", "Factor", "Identity", "Ledger", "Matrix", "Mean", "Measurement",
-    "Mixture", "Model", "Moments", "Part", "Planner", "Point", "Prefix", "PrioryError", "Product", "PublicRows",
-    "Query", "Range", "Recode", "Relation", "Release", "Schema", "Sensitivity", "Set", "Source", "Step", "Table",
-    "Total", "Uniform", "Workload", "combine", "declared_release", "discover", "estimate", "evaluate", "explain",
-    "fit", "forecast", "load", "measure", "open_source", "plan", "public_fitness", "read_measurements", "recover",
-    "sensitivity",
+    "Mixture", "Model", "Moments", "Part", "Planner",
+    "Point", "Prefix", "PrioryError", "Product", "PublicRows", "Query", "Range",
+    "Recode", "Relation", "Release", "Schema", "Sensitivity", "Set", "Source", "Step", "Table", "Total", "Uniform",
+    "Workload", "combine", "declared_release", "discover", "estimate", "evaluate", "explain", "fit", "forecast", "load",
+    "measure",
+    "open_source", "plan", "public_fitness", "read_measurements", "recover", "sensitivity",
 ]
 # fmt: on
 

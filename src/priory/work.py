@@ -34,23 +34,24 @@ class _Part:
         return _Part(self.listener, self.start + first * self.width, (last - first) * self.width)
 
 
-_part: ContextVar[_Part | None] = ContextVar("part of the work", default=None)
+# The work at hand; None where nobody listens.
+at_hand: ContextVar[_Part | None] = ContextVar("part of the work", default=None)
 
 
 @contextmanager
 def heard_by(listener: Listener) -> Iterator[None]:
     """Let a listener hear of all work that is done inside."""
-    before = _part.get()
-    _part.set(_Part(listener))
+    before = at_hand.get()
+    at_hand.set(_Part(listener))
     try:
         yield
     finally:
-        _part.set(before)
+        at_hand.set(before)
 
 
 def tracked(things: Things[T], note: str) -> Iterator[T]:
     """The things one by one, each an equal step of the work at hand."""
-    whole = _part.get()
+    whole = at_hand.get()
     if whole is None:
         yield from things
         return
@@ -58,30 +59,30 @@ def tracked(things: Things[T], note: str) -> Iterator[T]:
         for number, thing in enumerate(things):
             part = whole.within(number / len(things), (number + 1) / len(things))
             whole.listener(part.start, note)
-            _part.set(part)
+            at_hand.set(part)
             yield thing
     finally:
-        _part.set(whole)
+        at_hand.set(whole)
 
 
 @contextmanager
 def stage(first: float, last: float, note: str) -> Iterator[None]:
     """What takes about that part of the work at hand."""
-    whole = _part.get()
+    whole = at_hand.get()
     if whole is None:
         yield
         return
     part = whole.within(first, last)
     whole.listener(part.start, note)
-    _part.set(part)
+    at_hand.set(part)
     try:
         yield
     finally:
-        _part.set(whole)
+        at_hand.set(whole)
 
 
 def reached(share: float, note: str) -> None:
     """Report that a share of the work at hand is done."""
-    whole = _part.get()
+    whole = at_hand.get()
     if whole is not None:
         whole.listener(whole.start + share * whole.width, note)

@@ -5,13 +5,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from priory.answer.basis import Basis
 from priory.answer.grid import EVERYTHING, Names, checked_columns
 from priory.answer.intervals import source_of
+from priory.answer.redrawing import Redrawing
 from priory.data.cells import Cells
 from priory.data.kinds import ModelledColumn
+from priory.data.schema import Schema
 from priory.data.table import Table
 from priory.errors import OptionError
+from priory.model.model import Model
 from priory.queries.factor import Array
 from priory.queries.parts import Identity, Part, Recode
 from priory.queries.query import Query
@@ -21,19 +23,19 @@ MOST_GROUPS = 64
 _LEAST = 1e-12
 
 
-def correlation(basis: Basis, names: Names = ()) -> Table:
+def correlation(schema: Schema, redrawing: Redrawing, names: Names = ()) -> Table:
     """Pearson's correlation and Cramér's V of pairs of columns in the model, the strongest first.
 
     Missing values are left out of a correlation, and are a value of their own in V.
     """
-    columns = checked_columns(basis.schema, names) or basis.schema.modelled
+    columns = checked_columns(schema, names) or schema.modelled
     if len(columns) < 2:
         raise OptionError("columns", f"a correlation needs two columns; got {len(columns)}")
     pairs = list(itertools.combinations(columns, 2))
-    ties, measurements = basis.redrawing.ties, basis.redrawing.measurements
+    ties, measurements = redrawing.ties, redrawing.measurements
     rows = []
-    for (one, other), table in zip(pairs, pair_tables(basis, pairs), strict=True):
-        query = Query.marginal(basis.model.domain, (one.name, other.name))
+    for (one, other), table in zip(pairs, pair_tables(redrawing.model, pairs), strict=True):
+        query = Query.marginal(redrawing.domain, (one.name, other.name))
         source = ties.named(source_of(query, measurements), query.clique)
         rows.append((one.name, other.name, _pearson(table, one, other), cramers_v(table), source))
     rows.sort(key=lambda row: -row[3])
@@ -50,10 +52,10 @@ def correlation(basis: Basis, names: Names = ()) -> Table:
     )
 
 
-def pair_tables(basis: Basis, pairs: Sequence[tuple[ModelledColumn, ModelledColumn]]) -> list[Array]:
+def pair_tables(model: Model, pairs: Sequence[tuple[ModelledColumn, ModelledColumn]]) -> list[Array]:
     """The model's counts of each pair, the first column down, in groups where a column has very many codes."""
-    queries = [Query.product(basis.model.domain, {each.name: _grouping(each) for each in pair}) for pair in pairs]
-    answers = basis.model.answers(queries)
+    queries = [Query.product(model.domain, {each.name: _grouping(each) for each in pair}) for pair in pairs]
+    answers = model.answers(queries)
     return [
         answer if query.clique == (one.name, other.name) else answer.T
         for (one, other), query, answer in zip(pairs, queries, answers, strict=True)

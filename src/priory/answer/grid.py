@@ -82,7 +82,7 @@ class Grid:
         """The counts of `drawn` from measurements alone."""
         found = []
         for term in [self._term(box, target) for box in self.where.boxes]:
-            noisy = Noisy.of(term.query, self.basis.redrawing.measurements)
+            noisy = Noisy.of(term.query, self.basis.ground.marginals(term.query.clique))
             found.append(Noisy(*(self._selected(term.laid(each)) for each in (noisy.values, noisy.stddev))))
         return found
 
@@ -106,7 +106,7 @@ class Grid:
         for name, selection in box.items():
             if name not in parts:
                 parts.update(part_of(name, selection.weights(modelled(schema, name))))
-        query = Query.product(self.basis.model.domain, parts)
+        query = Query.product(self.basis.ground.domain, parts)
         return ScaledQuery(query, self._scale(query, box), self.names)
 
     def _scale(self, query: Query, box: Box) -> Array | float:

@@ -8,10 +8,10 @@ left out nothing is known of it.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from priory.answer.errors import Misfit, size_groups
 from priory.answer.neighbours import Neighbours
 from priory.privacy.measurement import Measurement
 from priory.queries.factor import Array
@@ -23,61 +23,31 @@ _EDGES = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0, 10_000.0)
 _FEWEST = 60
 
 
-@dataclass(frozen=True, eq=False)
-class Misfit:
-    """The root mean square misfit of answers of each size, rather too large than too small.
-
-    Attributes:
-        edges: the sizes, in records, between the groups.
-        shares: for each group, the misfit as a share of the answer.
-        least: the misfit of the smallest answers, in records: of next to nothing a share is nothing.
-    """
-
-    edges: Array
-    shares: Array
-    least: float
-
-    @classmethod
-    def of(cls, neighbours: Neighbours, measurements: Sequence[Measurement]) -> "Misfit":
-        """Leave measured marginals out and see how they are predicted."""
-        sizes, excess = [], []
-        for out in _left_out(measurements):
-            predicted = out.query(neighbours.predicted(out.query.clique))
-            sizes.append(np.ravel(predicted))
-            excess.append(np.ravel((out.values - predicted) ** 2 - out.stddev**2))
-        if not sizes:
-            return cls(np.empty(0), np.array([np.nan]), np.nan)
-        return cls._grouped(np.concatenate(sizes), np.concatenate(excess))
-
-    @classmethod
-    def _grouped(cls, sizes: Array, excess: Array) -> "Misfit":
-        edges = size_groups(sizes, _EDGES, _FEWEST)
-        group = np.searchsorted(edges, sizes)
-        tops, spreads, weights = (
-            np.bincount(group, each, len(edges) + 1).astype(np.float64) for each in (excess, excess**2, sizes**2)
-        )
-        shares = _falling(tops, spreads, weights)
-        if not len(edges):
-            return cls(edges, shares, 0.0)
-        # The smallest may be predicted as nothing at all, and any share of that is none.
-        shares[0] = shares[1]
-        least = _upper(tops[:1], spreads[:1], np.array([np.sum(group == 0)]))
-        return cls(edges, shares, float(least[0]))
-
-    def __call__(self, answers: Array) -> Array:
-        """The misfit of these answers, in records; NaN where nothing tells."""
-        shares = self.shares[np.searchsorted(self.edges, answers)] * np.abs(answers)
-        return np.maximum(shares, self.least)
+def misfit_of(neighbours: Neighbours, measurements: Sequence[Measurement]) -> Misfit:
+    """Leave measured marginals out and see how they are predicted."""
+    sizes, excess = [], []
+    for out in _left_out(measurements):
+        predicted = out.query(neighbours.predicted(out.query.clique))
+        sizes.append(np.ravel(predicted))
+        excess.append(np.ravel((out.values - predicted) ** 2 - out.stddev**2))
+    if not sizes:
+        return Misfit(np.empty(0), np.array([np.nan]), np.nan)
+    return _grouped(np.concatenate(sizes), np.concatenate(excess))
 
 
-def size_groups(sizes: Array, edges: Sequence[float], fewest: int) -> Array:
-    """Those of `edges` between which there are at least so many of `sizes`, to compare answers of like size."""
-    used: list[float] = []
-    for edge in edges:
-        below = np.sum((sizes <= edge) & (sizes > (used[-1] if used else -np.inf)))
-        if below >= fewest and np.sum(sizes > edge) >= fewest:
-            used.append(edge)
-    return np.array(used)
+def _grouped(sizes: Array, excess: Array) -> Misfit:
+    edges = size_groups(sizes, _EDGES, _FEWEST)
+    group = np.searchsorted(edges, sizes)
+    tops, spreads, weights = (
+        np.bincount(group, each, len(edges) + 1).astype(np.float64) for each in (excess, excess**2, sizes**2)
+    )
+    shares = _falling(tops, spreads, weights)
+    if not len(edges):
+        return Misfit(edges, shares, 0.0)
+    # The smallest may be predicted as nothing at all, and any share of that is none.
+    shares[0] = shares[1]
+    least = _upper(tops[:1], spreads[:1], np.array([np.sum(group == 0)]))
+    return Misfit(edges, shares, float(least[0]))
 
 
 def _left_out(measurements: Sequence[Measurement]) -> list[Measurement]:
@@ -98,9 +68,15 @@ def _upper(tops: Array, spreads: Array, weights: Array) -> Array:
 
 def _falling(tops: Array, spreads: Array, weights: Array) -> Array:
     """The misfit of each group, with neighbours pooled until none exceeds the one before [Barlow et al. 1972]."""
-    from scipy.optimize import isotonic_regression
+    pools: list[tuple[Array, int]] = []
+    for group in np.stack([tops, spreads, weights], axis=1):
+        pool, size = group, 1
+        while pools and _mean(pool) > _mean(pools[-1][0]):
+            before, more = pools.pop()
+            pool, size = pool + before, size + more
+        pools.append((pool, size))
+    return np.concatenate([np.repeat(_upper(*pool), size) for pool, size in pools])
 
-    positive = np.maximum(weights, 1e-12)
-    blocks = isotonic_regression(tops / positive, weights=positive, increasing=False).blocks
-    pooled = (np.add.reduceat(each, blocks[:-1]) for each in (tops, spreads, weights))
-    return np.repeat(_upper(*pooled), np.diff(blocks))
+
+def _mean(pool: Array) -> float:
+    return float(pool[0] / max(pool[2], 1e-12))

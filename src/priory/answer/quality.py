@@ -10,6 +10,7 @@ import numpy as np
 from priory.answer.association import cramers_v, pair_tables
 from priory.answer.basis import Basis, ScaledQuery
 from priory.answer.intervals import noise_left
+from priory.answer.redrawing import Redrawing
 from priory.data.cells import Cells
 from priory.data.kinds import ModelledColumn
 from priory.data.table import Table
@@ -89,9 +90,9 @@ class Quality:
         )
 
 
-def quality(basis: Basis, *, redraw: bool = False) -> Quality:
+def quality(basis: Basis, redrawing: Redrawing, *, redraw: bool = False) -> Quality:
     """Judge columns and pairs by the noise of what was measured; with `redraw`, by redrawn noise, which is slower."""
-    domain, evidence = basis.model.domain, basis.redrawing.measurements
+    domain, evidence = redrawing.domain, redrawing.measurements
     columns, pairs = basis.schema.modelled, _measured_pairs(evidence)
     queries = [Query.marginal(domain, (column.name,)) for column in columns]
     queries += [Query.marginal(domain, pair) for pair in pairs]
@@ -99,11 +100,11 @@ def quality(basis: Basis, *, redraw: bool = False) -> Quality:
     errors = _redrawn(basis, queries) if redraw else noise
     judged = [
         _judged(query, answer, sd, error, evidence)
-        for query, answer, sd, error in zip(queries, basis.model.answers(queries), noise, errors, strict=True)
+        for query, answer, sd, error in zip(queries, redrawing.model.answers(queries), noise, errors, strict=True)
     ]
     measured = sorted(judged[len(columns) :], key=lambda each: -(each.strength or 0.0))
-    others = _others(basis, columns, set(pairs))
-    return Quality(tuple(judged[: len(columns)]), (*measured, *others), tuple(basis.redrawing.ties.alone()))
+    others = _others(redrawing, columns, set(pairs))
+    return Quality(tuple(judged[: len(columns)]), (*measured, *others), tuple(redrawing.ties.alone()))
 
 
 def _judged(
@@ -178,20 +179,19 @@ def _measured_pairs(evidence: Sequence[Measurement]) -> list[Clique]:
     return list(pairs)[:MOST_MEASURED]
 
 
-def _others(basis: Basis, columns: Sequence[ModelledColumn], measured: set[Clique]) -> list[Judged]:
+def _others(redrawing: Redrawing, columns: Sequence[ModelledColumn], measured: set[Clique]) -> list[Judged]:
     """The strongest pairs that were not measured but are tied together; none where there are too many to look at."""
-    ties = basis.redrawing.ties
+    ties = redrawing.ties
     pairs = [
         pair
         for pair in itertools.combinations(columns, 2)
-        if basis.model.domain.clique(each.name for each in pair) not in measured
-        and ties.hold(each.name for each in pair)
+        if redrawing.domain.clique(each.name for each in pair) not in measured and ties.hold(each.name for each in pair)
     ]
     if len(pairs) > MOST_COMPARED:
         return []
     found = [
         Judged((one.name, other.name), INFERRED, cramers_v(table))
-        for (one, other), table in zip(pairs, pair_tables(basis, pairs), strict=True)
+        for (one, other), table in zip(pairs, pair_tables(redrawing.model, pairs), strict=True)
     ]
     return sorted(found, key=lambda each: -(each.strength or 0.0))[:MOST_OTHERS]
 

@@ -13,8 +13,9 @@ from functools import cached_property
 
 import numpy as np
 
-from priory.answer.intervals import Source, noise_left
-from priory.answer.misfit import Misfit, size_groups
+from priory.answer.errors import Bias, Errors, size_groups
+from priory.answer.intervals import Source
+from priory.answer.misfit import misfit_of
 from priory.answer.neighbours import Neighbours
 from priory.errors import OptionError
 from priory.estimate.response import Response
@@ -38,23 +39,13 @@ _ERROR_DRAWS, _DRAWN_CELLS = 50, 20_000_000
 SEED = 0
 
 
-@dataclass(frozen=True, eq=False)
-class Errors:
-    """What a release's measurements tell of the errors of its answers; the same whatever is asked."""
-
-    temperature: float  # at which the model responds to its answers
-    bias: "Bias"  # what redrawing does not show of measured answers
-    misfit: Misfit  # how far the model is from answers that it was not fitted to
-
-    @classmethod
-    def of(cls, model: Model, measurements: Sequence[Measurement]) -> "Errors":
-        """Work them out."""
-        response = Response.of(model, measurements)
-        draws = draws_of(measurements, _ERROR_DRAWS)
-        layout = response.evidence.layout
-        marginals = {clique: factor.values for clique, factor in layout.unpack(response.marginals).items()}
-        misfit = Misfit.of(Neighbours(response.model, marginals), measurements)
-        return cls(response.temperature, Bias.of(response, draws), misfit)
+def errors_of(model: Model, measurements: Sequence[Measurement]) -> Errors:
+    """Work out what the measurements of a model tell of the errors of its answers."""
+    response = Response.of(model, measurements)
+    layout = response.evidence.layout
+    marginals = {clique: factor.values for clique, factor in layout.unpack(response.marginals).items()}
+    misfit = misfit_of(Neighbours(response.model, marginals), measurements)
+    return Errors(response.temperature, bias_of(response, draws_of(measurements, _ERROR_DRAWS)), misfit)
 
 
 def draws_of(measurements: Sequence[Measurement], wanted: int) -> int:
@@ -78,7 +69,7 @@ class Redraws:
         """Draw the noise again; fewer than 2 draws are an `OptionError`."""
         if draws < 2:
             raise OptionError("draws", f"at least 2; got {draws}")
-        known = Errors.of(model, measurements) if errors is None else errors
+        known = errors_of(model, measurements) if errors is None else errors
         return cls(Response.of(model, measurements, known.temperature), tuple(measurements), draws, known)
 
     @cached_property
@@ -169,53 +160,34 @@ class Redraws:
 
     def hidden(self, query: Query, answer: Array, source: Source) -> Array:
         """The standard deviation of what redrawing does not show."""
-        if source != "measured":
-            # Of the number of rows alone a model assumes nothing.
-            return self.errors.misfit(answer) if query.clique else np.zeros(answer.shape)
-        stddev = np.min(
-            [noise_left(query, m) for m in self.measurements if set(query.clique) <= set(m.query.clique)], axis=0
-        )
-        sizes = np.divide(answer, stddev, out=np.zeros(answer.shape), where=stddev > 0)
-        return np.asarray(self.errors.bias(sizes) * stddev)
+        return self.errors.hidden(query, answer, source, self.measurements)
 
 
-@dataclass(frozen=True, eq=False)
-class Bias:
-    """The error of measured answers that redrawing does not show, for answers of each size.
+def bias_of(response: Response, draws: int) -> Bias:
+    """What redrawing does not show of measured answers, from the noise that is added and how the answers move.
 
     An answer F_j with leverage h_j = ∂F_j/∂y_j has a mean squared error, in units of its noise, that Stein's formula
     ((y_j − F_j)/σ)² − 1 + 2h_j estimates without bias; redrawing shows only its variance. The two are compared over
     answers of like size, as a single one says next to nothing.
     """
-
-    edges: Array  # the sizes, in standard deviations, between the groups
-    values: Array  # for each group √(error − variance), in standard deviations, rather too large than too small
-
-    @classmethod
-    def of(cls, response: Response, draws: int) -> "Bias":
-        """Work it out from the noise that is added in each draw and how the answers move."""
-        fitted, stddevs = response.evidence.values, response.evidence.stddevs
-        leverage, squares = np.zeros(len(fitted)), np.zeros(len(fitted))
-        counts = response.counts(draws, SEED)
-        for index, table in enumerate(response.tables):
-            moved = response.moved(index, counts, SEED).reshape(-1, draws)
-            for number in table.numbers:
-                span = response.evidence.spans[number]
-                leverage[span] = np.mean(response.noise(number, draws, SEED).reshape(-1, draws) * moved, axis=1)
-                squares[span] = np.mean(moved**2, axis=1)
-        leverage /= stddevs**2
-        excess = ((response.measured - fitted) / stddevs) ** 2 - 1 + 2 * leverage - squares / stddevs**2
-        sizes = fitted / stddevs
-        edges = size_groups(sizes, _EDGES, _FEWEST)
-        group = np.searchsorted(edges, sizes)
-        numbers = np.maximum(np.bincount(group, minlength=len(edges) + 1), 1)
-        means, spreads = (np.bincount(group, excess**power, len(edges) + 1) / numbers for power in (1, 2))
-        # One standard error is added: an interval that is too wide does less harm than one that is too narrow. It is
-        # never less than that of the noise that is not fitted: a few answers that happen to agree prove nothing.
-        unfitted = 2 * np.bincount(group, (1 - np.clip(leverage, 0, 1)) ** 4, len(edges) + 1) / numbers
-        errors = np.sqrt(np.maximum(spreads - means**2, unfitted) / numbers)
-        return cls(edges, np.sqrt(np.maximum(means, 0.0) + errors))
-
-    def __call__(self, sizes: Array) -> Array:
-        """The bias of answers of these sizes."""
-        return np.asarray(self.values[np.searchsorted(self.edges, sizes)])
+    fitted, stddevs = response.evidence.values, response.evidence.stddevs
+    leverage, squares = np.zeros(len(fitted)), np.zeros(len(fitted))
+    counts = response.counts(draws, SEED)
+    for index, table in enumerate(response.tables):
+        moved = response.moved(index, counts, SEED).reshape(-1, draws)
+        for number in table.numbers:
+            span = response.evidence.spans[number]
+            leverage[span] = np.mean(response.noise(number, draws, SEED).reshape(-1, draws) * moved, axis=1)
+            squares[span] = np.mean(moved**2, axis=1)
+    leverage /= stddevs**2
+    excess = ((response.measured - fitted) / stddevs) ** 2 - 1 + 2 * leverage - squares / stddevs**2
+    sizes = fitted / stddevs
+    edges = size_groups(sizes, _EDGES, _FEWEST)
+    group = np.searchsorted(edges, sizes)
+    numbers = np.maximum(np.bincount(group, minlength=len(edges) + 1), 1)
+    means, spreads = (np.bincount(group, excess**power, len(edges) + 1) / numbers for power in (1, 2))
+    # One standard error is added: an interval that is too wide does less harm than one that is too narrow. It is
+    # never less than that of the noise that is not fitted: a few answers that happen to agree prove nothing.
+    unfitted = 2 * np.bincount(group, (1 - np.clip(leverage, 0, 1)) ** 4, len(edges) + 1) / numbers
+    errors = np.sqrt(np.maximum(spreads - means**2, unfitted) / numbers)
+    return Bias(edges, np.sqrt(np.maximum(means, 0.0) + errors))

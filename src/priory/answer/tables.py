@@ -1,7 +1,7 @@
 """Tables: answers in the user's own terms, each with an interval and where it comes from."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,9 @@ from priory.errors import OptionError
 from priory.queries.factor import Array
 from priory.queries.parts import Identity, Part, Prefix, Total
 from priory.queries.query import Query
-from priory.queries.workload import Workload
+
+if TYPE_CHECKING:
+    from priory.queries.workload import Workload
 
 PRESENT = Selection(EVERYTHING.spans)
 # Rows that are this many standard deviations of their noise are surely some.
@@ -117,11 +119,13 @@ def cdf(basis: Basis, name: str, by: Names = (), where: Given = None) -> Table:
     return _table(grid, cells, found, least=0.0, most=1.0)
 
 
-def answer(basis: Basis, asked: Query | Workload) -> Table:
+def answer(basis: Basis, asked: "Query | Workload") -> Table:
     """Answers to product queries: a column for each attribute of a query; for a workload, a line for each answer."""
     if isinstance(asked, Query):
         [found] = basis.intervals([[ScaledQuery(asked)]])
         return assembled(_query_cells(basis, asked), _flat(found))
+    from priory.queries.workload import Workload
+
     if not isinstance(asked, Workload):
         raise OptionError("query", f"a Query or a Workload; got {type(asked).__name__}")
     sizes = [query.rows for query in asked.queries]

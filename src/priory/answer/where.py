@@ -17,17 +17,14 @@ MOST_BOXES = 64
 COMPARISONS = ("=", "==", "!=", "<>", "<", "<=", ">", ">=")
 KEYWORDS = frozenset({"and", "or", "not", "in", "between", "is", "null", "true", "false"})
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
-_TOKEN = re.compile(
-    r"""\s*(?:
+_WORDS = r"""\s*(?:
     (?P<text>'(?:[^']|'')*')
     | (?P<name>"(?:[^"]|"")*"|`[^`]*`)
     | (?P<moment>[0-9]{4}-[0-9]{2}(?:-[0-9]{2}(?:[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]+)?)?)?)?(?![\w.-]))
     | (?P<number>[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?![\w.]))
     | (?P<sign><=|>=|<>|!=|==|=|<|>|\(|\)|,)
     | (?P<word>\w[\w.]*(?:-[\w.]+)*)
-    )""",
-    re.VERBOSE,
-)
+    )"""
 
 Box: TypeAlias = Mapping[str, Selection]
 Given: TypeAlias = str | Mapping[str, object] | None
@@ -279,7 +276,8 @@ class _Token:
 def _tokens(text: str) -> Iterator[_Token]:
     place = 0
     while text[place:].strip():
-        match = _TOKEN.match(text, place)
+        # Compiled, and remembered, when the first condition is read: most questions have none.
+        match = re.compile(_WORDS, re.VERBOSE).match(text, place)
         if match is None:
             rest = text[place:].lstrip()
             quote = rest[0] in "'\"`"

@@ -57,7 +57,7 @@ def recipe_of(entry: Registered, job: Job) -> Mechanism:
         recipe = from_public(entry)(rows)
     if job.workload is not None:
         recipe = _aimed(entry, recipe, job.workload.checked(schema.domain))
-    return at_effort(recipe, job.effort)
+    return recipe if job.effort == NORMAL else at_effort(recipe, job.effort)
 
 
 def public_rows(job: Job) -> PublicRows | None:

@@ -48,15 +48,15 @@ QUICK = Effort(
     trials=100_000,
     picks=20_000,
     least_share=0.5,
-    neighbours=48,
-    settings=40,
+    neighbours=40,
+    settings=16,
     public=6,
-    fits=8,
+    fits=4,
     least_loss=0.0,
     plans=40,
     kills=6,
     scales=2,
-    categories=2_000,
+    categories=300,
 )
 
 Test = Callable[[Effort], Iterable[Finding]]

@@ -18,11 +18,13 @@ from priory.data.schema import file as schema_file
 from priory.data.schema.codebook import read_codebook
 from priory.data.schema.open import EXAMPLES, NEEDS, OpenColumn, OpenSchema, read_names
 from priory.data.sources.containers import ARROW_SUFFIXES, PARQUET_SUFFIXES, suffix_of
+from priory.data.writing import written_whole
 from priory.errors import OptionError, SchemaError
 from priory.privacy.ledger import Ledger
 
 HasHeader = Annotated[bool, typer.Option("--has-header", help="The first line of the file names the columns.")]
 Columns = Annotated[str | None, typer.Option(help="The names, with commas, of a file whose first line does not.")]
+Name = Annotated[str | None, typer.Option(help="The data set's name; default: the file's.")]
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="Where to write it; default: stdout.")]
 
 
@@ -30,6 +32,7 @@ def names_alone(
     table: Path, *, has_header: bool, columns: str | None, name: str | None, output: Path | None, as_json: bool
 ) -> None:
     """Write a schema of names alone; nothing of the table but its header is read, and that only where there is one."""
+    check_output(output)
     opened = _named(table, has_header=has_header, columns=columns, name=name)
     _write(opened.dump(), output, as_json=as_json, columns=[column.name for column in opened.columns])
     if output is not None and not as_json:
@@ -55,7 +58,10 @@ def discover(
     epsilon: Annotated[str, typer.Option(help="What may be spent on it.")],
     delta: Annotated[str | None, typer.Option(help="With epsilon; without it no levels are learnt.")] = None,
     schema: Annotated[
-        Path | None, typer.Option(help="Names, with kinds of some columns, as schema init --header-only writes them.")
+        Path | None,
+        typer.Option(
+            help="Names, with kinds of some columns: of schema init --header-only, or of a run that ended early."
+        ),
     ] = None,
     has_header: HasHeader = False,
     columns: Columns = None,
@@ -72,8 +78,7 @@ def discover(
 ) -> None:
     """Learn a schema from private rows, with noise, and pay for it."""
     with spending(output), working("reading the table", is_wanted=not as_json):
-        if output is not None:
-            check_output(output)
+        check_output(output)
         if name is None and ledger is not None:
             name = Ledger.open(ledger).terms.dataset
         opened = OpenSchema.load(schema) if schema else _named(table, has_header=has_header, columns=columns, name=name)
@@ -114,13 +119,12 @@ def ask(
     *,
     has_header: HasHeader = False,
     columns: Columns = None,
-    name: Annotated[str | None, typer.Option(help="The data set's name; default: the file's.")] = None,
+    name: Name = None,
     output: Output = None,
     as_json: AsJson = False,
 ) -> None:
     """Make a schema from answers in the terminal, about names alone."""
-    if output is not None:
-        check_output(output)
+    check_output(output)
     opened = _named(table, has_header=has_header, columns=columns, name=name)
     say("For every column, what is publicly known of it. Nothing is read from the rows.")
     told = {column.name: _asked(column) for column in opened.open}
@@ -135,13 +139,12 @@ def ask(
 def from_codebook(
     codebook: Annotated[Path, typer.Argument(help="CSV of column, value, label; Frictionless JSON; DDI XML.")],
     *,
-    name: Annotated[str | None, typer.Option(help="The data set's name; default: the file's.")] = None,
+    name: Name = None,
     output: Output = None,
     as_json: AsJson = False,
 ) -> None:
     """Make a schema from the documentation of a table. No rows are read."""
-    if output is not None:
-        check_output(output)
+    check_output(output)
     opened, comments = read_codebook(codebook, name=name)
     text = opened.dump(comments) if opened.open else schema_file.dump(opened.whole({}), comments)
     _write(text, output, as_json=as_json, columns=[column.name for column in opened.columns])
@@ -183,8 +186,8 @@ _BINS = {"real": "20", "date": "{every: year}", "datetime": "{every: month}"}
 
 def _write(text: str, output: Path | None, *, as_json: bool, columns: list[str]) -> None:
     if output is not None:
-        check_output(output)
-        output.write_text(text, encoding="utf-8", newline="\n")
+        with written_whole(output) as draft:
+            draft.write_text(text, encoding="utf-8", newline="\n")
     if as_json:
         write_json({"schema": text} if output is None else {"output": str(output), "columns": columns})
     elif output is None:

@@ -90,13 +90,17 @@ def command(app: typer.Typer) -> Any:  # noqa: ANN401 - Typer's own class
     return whole
 
 
-def main(arguments: list[str] | None = None) -> NoReturn:
-    """Run the command line and end the process with its exit code."""
-    arguments = sys.argv[1:] if arguments is None else arguments
+def command_line(arguments: list[str]) -> object:
+    """Run the verb that was asked for; the exit code, where Typer knows one."""
+    verbs = arguments[:1] if arguments and arguments[0] in VERBS else VERBS
+    return command(app_of(verbs))(args=arguments, prog_name="priory", standalone_mode=False)
+
+
+def run(arguments: list[str], what: Callable[[list[str]], object]) -> NoReturn:
+    """Do something with the arguments and end the process with its exit code."""
     complain = partial(_complain, as_json="--json" in arguments)
     try:
-        verbs = arguments[:1] if arguments and arguments[0] in VERBS else VERBS
-        ended = command(app_of(verbs))(args=arguments, prog_name="priory", standalone_mode=False)
+        ended = what(arguments)
         sys.stdout.flush()
     except (PrioryError, Stopped) as error:
         kind = error.kind if isinstance(error, Stopped) else type(error).__name__

@@ -1,5 +1,6 @@
 """Plan: the verb that rehearses a fit without the private table."""
 
+import json
 import math
 import sys
 from dataclasses import asdict
@@ -12,7 +13,7 @@ from priory.app.forecast import RUNS, SECONDS, Forecast, Planner, Rehearsal
 from priory.app.public_check import public_fitness
 from priory.app.registry import chosen
 from priory.cli.fit import complete_mechanism
-from priory.cli.output import AsJson, say, write, write_json, write_json_line
+from priory.cli.output import AsJson, json_escaped, say, write, write_json
 from priory.cli.privacy import Delta, Effort, RelationName
 from priory.cli.progress import working
 from priory.data.schema import Schema
@@ -66,7 +67,7 @@ def plan(
         for found in planner.forecasts(budgets, seconds=seconds, runs=runs):
             rehearsals += [found] if found.is_final else []
             if as_lines:
-                write_json_line(found.to_dict())
+                _write_line(found)
             elif is_for_people and not found.is_final:
                 say(_line(found))
     if as_lines:
@@ -109,6 +110,12 @@ def _check_options(
         raise OptionError(
             "--check", "name the private table that --price and --ledger pay a look at, or leave them out"
         )
+
+
+def _write_line(found: Rehearsal) -> None:
+    """Print a forecast as a line of JSON, at once."""
+    sys.stdout.write(json_escaped(json.dumps(found.to_dict(), ensure_ascii=False)) + "\n")
+    sys.stdout.flush()
 
 
 def _facts(schema: Schema, rows: int, mechanism: str, budgets: list[Budget]) -> str:

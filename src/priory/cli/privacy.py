@@ -139,8 +139,10 @@ def check_release_name(path: Path) -> None:
         )
 
 
-def check_output(path: Path, option: str = "--output") -> None:
-    """Refuse a file that exists or cannot be written, before anything is spent on what should go there."""
+def check_output(path: Path | None, option: str = "--output") -> None:
+    """Refuse a file that exists or cannot be written, before anything is spent on what should go there; None passes."""
+    if path is None:
+        return
     try:
         is_there = path.exists()
     except OSError as error:

@@ -1,8 +1,9 @@
 """Progress: how far a verb has come, on stderr: a bar for whoever watches, a line every few seconds in a pipe."""
 
+import math
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from rich.console import Console
@@ -13,11 +14,13 @@ from priory.cli.output import say
 from priory.data.table import Table
 from priory.data.visible import visible
 from priory.privacy.progress import Progress as Tell
-from priory.privacy.progress import Step, silent, time_left
+from priory.privacy.progress import Step, silent
 from priory.work import heard_by
 
 # In a pipe nothing is said before the first of these seconds, and then a line as often as the second.
 FIRST, EVERY = 2.0, 5.0
+# Later rounds are slower than earlier ones: the time to a share x of all grows like a power of x between these.
+_SLOWEST_GROWTH, _FASTEST_GROWTH = 1.0, 3.0
 # How many of the last reports the time left is reckoned from: of fast loops there are very many.
 MOST_SEEN = 500
 
@@ -155,6 +158,26 @@ def counting(batches: Iterable[Table], wanted: float | None, what: str, *, is_wa
             yield batch
             done += len(batch)
             pace.reached(min(1.0, done / wanted) if wanted else 0.0, f"{done:,} {what}")
+
+
+def time_left(seen: Sequence[tuple[float, float]]) -> float | None:
+    """Seconds until all is done, from when which share of it was.
+
+    The seconds to a share x grow like a power of x, which is fitted to what was seen: later rounds, with larger models,
+    take longer than earlier ones.
+
+    >>> time_left([(0.0, 0.0), (10.0, 0.25), (20.0, 0.5)])
+    20.0
+    """
+    begun, start = seen[0] if seen else (0.0, 0.0)
+    points = [(t - begun, (x - start) / (1 - start)) for t, x in seen if x > start and t > begun]
+    if not points:
+        return None
+    elapsed, share = points[-1]
+    logs = [(math.log(share / x), math.log(elapsed / t)) for t, x in points if x < share and t < elapsed]
+    square = sum(x * x for x, _ in logs)
+    power = sum(x * t for x, t in logs) / square if square > 0 else 1.0
+    return elapsed * (math.pow(share, -min(max(power, _SLOWEST_GROWTH), _FASTEST_GROWTH)) - 1)
 
 
 def spoken(seconds: float) -> str:

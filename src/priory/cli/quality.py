@@ -7,7 +7,7 @@ import typer
 
 from priory.cli.output import AsJson, say, write, write_json
 from priory.cli.progress import working
-from priory.data.streaming import plain_rows
+from priory.data.lines import plain_rows
 from priory.data.visible import visible
 from priory.release import Release
 

@@ -10,7 +10,8 @@ import typer
 from priory.cli.output import AsJson, json_escaped, say, stdout, write_json
 from priory.cli.privacy import check_output
 from priory.cli.progress import counting
-from priory.data.streaming import check_suffix, json_lines, write_batches, write_csv
+from priory.data.lines import json_lines, write_csv
+from priory.data.streaming import check_suffix, write_batches
 from priory.data.table import Table
 from priory.release import Release
 

@@ -7,13 +7,14 @@ import typer
 
 from priory.cli import discover
 from priory.cli.output import AsJson, say, write, write_data, write_json
+from priory.cli.privacy import check_output
 from priory.cli.progress import working
 from priory.data.dialect import Dialect
 from priory.data.drafting import Draft, draft_schema
 from priory.data.public import misfits, refuse
 from priory.data.schema import Schema
 from priory.data.sources.containers import STDIN
-from priory.errors import DataError, OptionError
+from priory.errors import DataError
 
 app = typer.Typer(help="Make a schema from public data, or check one.", no_args_is_help=True)
 app.command("discover")(discover.discover)
@@ -30,13 +31,13 @@ def init(
     ] = False,
     has_header: discover.HasHeader = False,
     columns: discover.Columns = None,
-    name: Annotated[str | None, typer.Option(help="The data set's name; default: the file's.")] = None,
+    name: discover.Name = None,
     no_header: Annotated[bool, typer.Option("--no-header", help="The first line is a record, not names.")] = False,
     delimiter: Annotated[str | None, typer.Option(help="What stands between cells; default: found.")] = None,
     decimal: Annotated[str | None, typer.Option(help="The decimal mark, . or ,; default: found.")] = None,
     encoding: Annotated[str | None, typer.Option(help="Such as latin-1; default: found.")] = None,
     sheet: Annotated[str | None, typer.Option(help="Of a spreadsheet; default: the first.")] = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Where to write it; default: stdout.")] = None,
+    output: discover.Output = None,
     as_json: AsJson = False,
 ) -> None:
     """Draft a schema from a public table, never the private one, to be read and edited before it is used.
@@ -49,8 +50,7 @@ def init(
         return
     given = {"delimiter": delimiter, "decimal": decimal, "encoding": encoding, "sheet": sheet}
     reading = Dialect.of(header=not no_header, **{word: value for word, value in given.items() if value is not None})
-    if output is not None and output.exists():
-        raise OptionError("--output", f"{output} exists; remove it or choose another name")
+    check_output(output)
     called = name or ("stdin" if str(public) == STDIN else public.name.split(".")[0])
     with working("reading the table", is_wanted=not as_json):
         drafted = draft_schema(public, name=called, reading=reading)

@@ -5,6 +5,6 @@
 - `reading.py`, `codec.py`: from cells to codes and back. `public.py`: public rows, checked and coded.
 - `sources/`: frames, files and relations as sources that count; the same rules in SQL.
 - `persons.py`, `spelling.py`: which records of one person count, and who a cell means.
-- `table.py`, `streaming.py`, `writing.py`, `visible.py`: tables that people get back, and how they are written.
+- `table.py`, `lines.py`, `streaming.py`, `writing.py`, `visible.py`: tables that people get, and how they are written.
 - `cells.py`, `moments.py`, `sql.py`, `yaml_reader.py`: what the others are written in.
 """

@@ -40,7 +40,7 @@ def code_type(size: int) -> np.dtype[np.unsignedinteger[Any]]:
     return np.dtype(np.min_scalar_type(size - 1))
 
 
-def decode(schema: Schema, codes: Mapping[str, NDArray[np.integer[Any]]], rng: np.random.Generator) -> Table:
+def decode(schema: Schema, codes: Mapping[str, NDArray[np.integer[Any]]], rng: "np.random.Generator") -> Table:
     """A table that encodes to `codes`: levels, and numbers and moments drawn inside their bin.
 
     Inside a bin they are spread evenly, or as the columns are shaped (`ModelledColumn.shaped`).
@@ -62,7 +62,7 @@ def decode(schema: Schema, codes: Mapping[str, NDArray[np.integer[Any]]], rng: n
     return Table.of(columns, schema.reading)
 
 
-def decode_column(column: ModelledColumn, codes: NDArray[np.integer[Any]], rng: np.random.Generator) -> Cells:
+def decode_column(column: ModelledColumn, codes: NDArray[np.integer[Any]], rng: "np.random.Generator") -> Cells:
     """The cells of one column."""
     if codes.size and not 0 <= codes.min() <= codes.max() < column.size:
         raise DataError(f"codes must be 0 to {column.size - 1}", column=column.name)
@@ -89,7 +89,7 @@ def _put_in_order(
     chain: Sequence[ModelledColumn],
     codes: Mapping[str, NDArray[np.integer[Any]]],
     columns: dict[str, Cells],
-    rng: np.random.Generator,
+    rng: "np.random.Generator",
 ) -> None:
     """Draw again, inside the same bins, the rows in which values fall along the chain."""
     if not chain[0].is_binned or len({column.kind for column in chain}) > 1:

@@ -1,6 +1,5 @@
 """Moments: days and microseconds since 1970 as the codes of dates, and how they are spelled."""
 
-import calendar
 import datetime as dt
 import re
 from collections.abc import Sequence
@@ -99,4 +98,12 @@ def calendar_label(edges: Sequence[int], i: int, day: int) -> str | None:
 
 
 def _days_of_month(date: dt.date) -> int:
-    return calendar.monthrange(date.year, date.month)[1]
+    return days_in(date.year, date.month)
+
+
+def days_in(year: int, month: int) -> int:
+    """How many days a month has; a `ValueError` where there is no such month."""
+    # Names of months in other languages come with it, and take as long to load as a question takes.
+    import calendar
+
+    return calendar.monthrange(year, month)[1]

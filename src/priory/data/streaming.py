@@ -1,13 +1,11 @@
 """Streaming: tables that arrive in batches, written to one file without holding them all."""
 
-import datetime as dt
 import itertools
-import json
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
-from typing import IO, Any
 
+from priory.data.lines import write_csv
 from priory.data.sheets import write_sheet
 from priory.data.sources.containers import PARQUET_SUFFIXES
 from priory.data.sources.files import connect, container_errors
@@ -59,28 +57,3 @@ def _write_parquet(batches: Iterable[Table], path: Path) -> int:
         with connect() as connection, container_errors(path):
             connection.execute(f"COPY (FROM read_parquet([{names}])) TO {literal(str(draft))} (FORMAT parquet)")
     return rows
-
-
-def write_csv(batches: Iterable[Table], file: IO[str]) -> int:
-    """Write batches of rows as CSV, with one header."""
-    rows = 0
-    for i, batch in enumerate(batches):
-        if i == 0:
-            file.write(batch.csv_header())
-        file.writelines(batch.csv_lines())
-        rows += len(batch)
-    return rows
-
-
-def json_lines(table: Table) -> Iterator[str]:
-    """A line with a JSON object for each row."""
-    return (json.dumps(row, ensure_ascii=False) + "\n" for row in plain_rows(table))
-
-
-def plain_rows(table: Table) -> list[dict[str, Any]]:
-    """A mapping for each row that JSON can hold; dates as ISO 8601."""
-    columns = {
-        name: [value.isoformat() if isinstance(value, dt.date) else value for value in values]
-        for name, values in table.to_dict().items()
-    }
-    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]

@@ -1,6 +1,5 @@
 """Table: named columns with null masks, what people get back."""
 
-import html
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -13,7 +12,6 @@ from numpy.typing import NDArray
 from priory.data.cells import Cells
 from priory.data.dialect import USUAL, Dialect
 from priory.data.kinds.moment_format import MomentFormat
-from priory.data.sources.files import connect, container_errors
 from priory.data.sql import identifier, literal
 from priory.data.visible import visible
 from priory.data.writing import text_file, written_whole
@@ -133,6 +131,8 @@ class Table:
 
     def write_parquet(self, path: str | Path) -> None:
         """Write a Parquet file; a `DataError` where there are no columns, or two names differ only in case."""
+        from priory.data.sources.files import connect, container_errors
+
         if not self.columns:
             raise DataError("a Parquet file needs at least one column")
         # DuckDB would rename the second of them; to it, only the letters A to Z have a case.
@@ -168,7 +168,9 @@ class Table:
     def _repr_html_(self) -> str:
         shown = self.head()
         rows = list(zip(*(_shown_texts(cells) for cells in shown.columns.values()), strict=True))
-        notes = "".join(f"<p>Note: {html.escape(note)}.</p>" for note in self.notes)
+        from html import escape
+
+        notes = "".join(f"<p>Note: {escape(note)}.</p>" for note in self.notes)
         return html_table(self.names, rows) + f"<p>{len(self):,} rows, {len(self.columns)} columns</p>{notes}"
 
 
@@ -192,9 +194,10 @@ def text_table(header: Sequence[str], rows: Sequence[Sequence[str]], right: Sequ
 
 def html_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table in HTML with everything escaped."""
+    from html import escape
 
     def line(tag: str, texts: Sequence[str]) -> str:
-        return "<tr>" + "".join(f"<{tag}>{html.escape(text)}</{tag}>" for text in texts) + "</tr>"
+        return "<tr>" + "".join(f"<{tag}>{escape(text)}</{tag}>" for text in texts) + "</tr>"
 
     body = "".join(line("td", row) for row in rows)
     return f"<table><thead>{line('th', header)}</thead><tbody>{body}</tbody></table>"
@@ -202,9 +205,11 @@ def html_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def html_facts(title: str, facts: Mapping[str, str]) -> str:
     """A title and one fact a line, in HTML with everything escaped."""
-    escaped = [(html.escape(name), html.escape(fact)) for name, fact in facts.items()]
+    from html import escape
+
+    escaped = [(escape(name), escape(fact)) for name, fact in facts.items()]
     lines = "".join(f"<tr><th>{name}</th><td>{fact}</td></tr>" for name, fact in escaped)
-    return f"<table><caption>{html.escape(title)}</caption><tbody>{lines}</tbody></table>"
+    return f"<table><caption>{escape(title)}</caption><tbody>{lines}</tbody></table>"
 
 
 def _joined(pieces: Sequence[Cells]) -> Cells:

@@ -1,9 +1,7 @@
 """Writing: files that appear whole or not at all."""
 
-import gzip
 import io
 import os
-import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,7 +22,7 @@ def written_whole(path: str | Path) -> Iterator[Path]:
     """
     path = Path(path)
     # Not longer than the name itself may be: a name of 255 bytes is a good one.
-    draft = path.with_name(f".{secrets.token_hex(8)}")
+    draft = path.with_name(f".{os.urandom(8).hex()}")
     try:
         yield draft
         _sync(draft, os.O_RDWR)
@@ -55,6 +53,8 @@ def _packed(raw: IO[bytes], path: str | Path) -> Iterator[IO[bytes]]:
     if not str(path).lower().endswith(".gz"):
         yield raw
         return
+    import gzip
+
     # Without the time of day, so that the same rows make the same file.
     with gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0) as stream:
         yield cast(IO[bytes], stream)

@@ -1,6 +1,5 @@
 """YAML reader: values that know their line, without the surprises of YAML 1.1."""
 
-import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -119,6 +118,8 @@ def suggestion(word: str, known: Iterable[str]) -> str:
     >>> suggestion("levls", ["kind", "levels"])
     "did you mean 'levels'?"
     """
+    import difflib
+
     known = list(known)
     folded = {name.casefold(): name for name in known}
     near = difflib.get_close_matches(word.casefold(), folded, n=1)
@@ -126,6 +127,26 @@ def suggestion(word: str, known: Iterable[str]) -> str:
         return f"did you mean {folded[near[0]]!r}?"
     shown = ", ".join(repr(name) for name in known[:20])
     return f"there are: {shown}{', …' if len(known) > 20 else ''}"
+
+
+def plain(value: Value) -> Any:  # noqa: ANN401 - whatever JSON can hold
+    """A value as JSON can hold it, without its lines."""
+    if isinstance(value.data, tuple):
+        return {"list": [plain(item) for item in value.data]}
+    if isinstance(value.data, Mapping):
+        return {"entries": [[plain(key), plain(item)] for key, item in value.data.values()]}
+    return [value.data, value.text]
+
+
+def of_plain(described: Any) -> Value:  # noqa: ANN401 - as above
+    """The value that `plain` described; every line is the first."""
+    if isinstance(described, list):
+        data, text = described
+        return Value(data, text, 1, None)
+    if "list" in described:
+        return Value(tuple(map(of_plain, described["list"])), "", 1, None)
+    entries = [(of_plain(key), of_plain(item)) for key, item in described["entries"]]
+    return Value({key.text: (key, item) for key, item in entries}, "", 1, None)
 
 
 class _Builder:

@@ -39,14 +39,17 @@ def nudged(model: Model, measurements: Sequence[Measurement], marginal: Array) -
     domain = model.domain.project(clique)
     evidence = Evidence.of(domain, [measurements[i] for i in inside])
     known = tuple(diagnostics.multipliers[i] for i in inside[:-1])
-    warm = Warm(multipliers=known)
+    # How the older ones follow their answers involves all tables: here they start from no movement at all.
+    warm = Warm(multipliers=tuple((query, alpha, alpha) for query, alpha, _ in known))
     signs, total = _signs(measurements, inside), TotalEstimate.known(model.total)
     # The table less what the multipliers have moved it by already: at these multipliers it is what it is.
     base = Cells(domain, marginal / model.total, evidence.layout, evidence.adjoint(warm.vectors(evidence)[0]))
     fit = fitted_to_the_noise(Setting(base, evidence, total, "l2", _SOLVER, warm, signs))
     multipliers = [*diagnostics.multipliers, (evidence.queries[-1], np.empty(0), np.empty(0))]
     for i, query, span in zip(inside, evidence.queries, evidence.spans, strict=True):
-        multipliers[i] = (query, fit.multipliers[0][span], fit.multipliers[1][span])
+        alpha, perturbed = fit.multipliers[0][span], fit.multipliers[1][span]
+        _, before, moved = multipliers[i] if i < len(diagnostics.multipliers) else (query, alpha, alpha)
+        multipliers[i] = (query, alpha, perturbed + (moved - before))
     tables = fit.layout.unpack(fit.state.theta)
     after = fit.layout.unpack(fit.state.marginals)[clique].values
     changed = replace(diagnostics, multipliers=tuple(multipliers))

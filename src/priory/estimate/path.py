@@ -13,7 +13,7 @@ from priory.estimate.setting import Fit, Setting
 from priory.estimate.total import TotalEstimate
 from priory.model.diagnostics import PathPoint, ScheduledLevel
 from priory.queries.factor import Array
-from priory.work import tracked
+from priory.work import at_hand, tracked
 
 # Evidence of one level is alike in strength, cells times noise, within this factor. With 3 or 30 the error on Adult and
 # Titanic is ½ and 2 % larger (docs/studies/estimation.md).
@@ -85,7 +85,8 @@ class _Path:
     ) -> tuple[CoupledFits, CoupledState, Status]:
         """Go through some levels; `multipliers`, of the fit and of the perturbed one, change in place."""
         evidence, pace = setting.evidence, setting.warm.pace
-        for members in tracked(every_level, "estimating"):
+        # A fit reports its rounds itself, and nobody listens to this.
+        for members in every_level if at_hand.get() is None else tracked(every_level, "estimating"):
             indices = evidence.indices_of(members)
             coupling = CoupledFits.of(setting, members, perturbed, has_estimated_total=self.setting.total.is_estimated)
             starts = [Start(multipliers=alpha[indices], pace=pace) for alpha in multipliers] or [Start(pace=pace)] * 2

@@ -64,12 +64,14 @@ class Response:
         if diagnostics is not None and diagnostics.stop == "converged":
             return replace(still, temperature=_CONVERGED / float(np.median(own.stddevs)))
         wanted = _degrees_of_freedom(model, measurements)
+        if not still._is_possible(wanted):
+            return replace(still, temperature=math.exp(still._usual_log_temperature()))
         return still if wanted < _NONE else replace(still, temperature=still._cooled(wanted))
 
     @cached_property
     def tables(self) -> tuple[Table, ...]:
         """The measured tables, each once."""
-        return tables_of(self.evidence, self.marginals)
+        return tables_of(self.evidence, self.marginals, _stiffness(self.model, len(self.evidence.queries)))
 
     @cached_property
     def columns(self) -> Columns:
@@ -140,7 +142,7 @@ class Response:
         two temperatures nearly meets them. Where colder ones find hardly any more, there are none.
         """
         ends: dict[bool, tuple[float, float]] = {}
-        log = self._last_log_temperature()
+        log = self._usual_log_temperature()
         for _ in range(_TRIALS):
             degrees = self._degrees_of_freedom(math.exp(log))
             is_above = degrees > wanted
@@ -158,11 +160,21 @@ class Response:
                 log = cold + share * (hot - cold)
         return math.exp(log)
 
-    def _last_log_temperature(self) -> float:
-        """Where to begin: the temperature of the last step of the estimate, or a usual one."""
-        diagnostics = self.model.diagnostics
-        steps = [t for level in diagnostics.schedule for t in level.temperatures] if diagnostics else []
-        return math.log(steps[-1] if steps else 1 / float(np.median(self.evidence.stddevs)))
+    def _is_possible(self, degrees: float) -> bool:
+        """Whether a fit that leaves such residuals can have used so many degrees of freedom.
+
+        Stein's estimate of its error, Σ(((y − F)/σ)² − 1) + 2·degrees, is not below 0 but for chance. After many rounds
+        of an adaptive mechanism, a derivative that was carried on from round to round can be any number.
+        """
+        residuals = (self.measured - self.evidence.values) / self.evidence.stddevs
+        size = self.evidence.size
+        error = float(np.sum(residuals**2)) - size + 2 * degrees
+        return degrees <= size and error >= -3 * math.sqrt(2 * size)
+
+    def _usual_log_temperature(self) -> float:
+        """The temperature that the steps of the estimate amount to, or a usual one: where to begin."""
+        colder = _colder(self.model, len(self.evidence.queries))
+        return math.log(1 / float(np.median(colder[colder > 0]) if colder.any() else np.median(self.evidence.stddevs)))
 
     def _degrees_of_freedom(self, temperature: float) -> float:
         # The signs are those of the estimate itself, so that chance enters both numbers alike.
@@ -208,6 +220,27 @@ class Response:
                     said = said - found[(name,)].reshape(*shape, counts.shape[1])
             found[clique] = found[clique] + said if clique in found else said
         return found
+
+
+def _stiffness(model: Model, count: int) -> Array:
+    """How warm each measurement was fitted, compared with the others: their median is 1."""
+    colder = _colder(model, count)
+    known = colder[colder > 0]
+    return np.median(known) / np.where(colder > 0, colder, known.min()) if len(known) else np.ones(count)
+
+
+def _colder(model: Model, count: int) -> Array:
+    """Of each measurement, Σ 1/λ over the steps of all levels that it belongs to; 0 where it belongs to none.
+
+    Steps at temperatures λ₁, λ₂, …, each from where the last one ended, lead about as far as one at 1/Σ(1/λ). Those
+    that were looked at first, because they are strong, have the most.
+    """
+    colder = np.zeros(count)
+    for level in () if model.diagnostics is None else model.diagnostics.schedule:
+        if not level.is_implied and level.temperatures:
+            *whole, last = (1 / temperature for temperature in level.temperatures)
+            colder[[number for number in level.members if number < count]] += sum(whole) + level.share * last
+    return colder
 
 
 def _degrees_of_freedom(model: Model, measurements: Sequence[Measurement]) -> float:

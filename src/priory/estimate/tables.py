@@ -43,6 +43,7 @@ class Table:
     marginal: Array  # the model's marginal on the query's clique
     # for each attribute, the answer's place that each value is counted in; None where that is not one place
     rows: tuple[Rows, ...] | None
+    stiffness: float = 1.0  # how many times warmer than others it was fitted
 
     def lifted(self, table: Array) -> Array:
         """Numbers for the answers as numbers for the cells they count, the last axis left alone."""
@@ -54,8 +55,11 @@ class Table:
         return isinstance(self.query.parts[axis], Identity)
 
 
-def tables_of(evidence: Evidence, marginals: Array) -> tuple[Table, ...]:
-    """The tables of all measurements; `marginals` are the model's, and `evidence` has its answers."""
+def tables_of(evidence: Evidence, marginals: Array, stiffness: Array) -> tuple[Table, ...]:
+    """The tables of all measurements; `marginals` are the model's, and `evidence` has its answers.
+
+    `stiffness` says of each measurement how many times warmer than others it was fitted.
+    """
     numbers: dict[Query, list[int]] = {}
     for number, query in enumerate(evidence.queries):
         numbers.setdefault(query, []).append(number)
@@ -76,6 +80,8 @@ def tables_of(evidence: Evidence, marginals: Array) -> tuple[Table, ...]:
                 evidence.values[evidence.spans[same[0]]].reshape(query.shape),
                 marginals[start : start + math.prod(shape)].reshape(shape),
                 _rows(query),
+                # The coldest of them is the one that the fit follows furthest.
+                float(min(stiffness[n] for n in same)),
             )
         )
     return tuple(tables)
@@ -197,12 +203,39 @@ class Columns:
                 for other, across, columns in zip(tied.names, tied.maps, tied.parts, strict=True):
                     block = m.T @ tied.inverse[rows, columns] @ across
                     blocks[name, other] = blocks[name, other] + block if (name, other) in blocks else block
+        for name, repeated in self.repeated.items():
+            blocks[name, name] = blocks[name, name] - repeated
         for name, goal in goals.items():
             certain = _CERTAIN * float(np.mean(np.diag(blocks[name, name])))
             blocks[name, name] = blocks[name, name] + certain
             goals[name] = goal + certain * records
         found = _solved(blocks, goals)
         return np.concatenate([found[name] for name in self.spans]) if found else np.zeros((0, len(records)))
+
+    @cached_property
+    def repeated(self) -> dict[str, Array]:
+        """What the tables together charge too much for moving the counts of each column's values.
+
+        Relative entropy charges for a column once: on a tree of tables it is the sum over the tables, less that of each
+        column in all tables but the finest that have it. A column measured by itself and in a table is such a tree.
+        Tables that close a loop are left as they are, so that no more is taken off than there is.
+        """
+        maps: dict[str, list[tuple[Array, float]]] = {name: [] for name in self.spans}
+        groups = {name: {name} for name in self.spans}
+        for tied in sorted((t for t in self.tied if t is not None), key=lambda t: -len(t.names)):
+            joined = {id(groups[name]): groups[name] for name in tied.names}
+            if len(joined) == len(tied.names):
+                for name, m in zip(tied.names, tied.maps, strict=True):
+                    maps[name].append((m, tied.table.stiffness))
+                together = set().union(*joined.values())
+                groups |= dict.fromkeys(together, together)
+        found: dict[str, Array] = {}
+        for name, every in maps.items():
+            shares = self.shares[self.spans[name]]
+            for m, stiffness in sorted(every, key=lambda each: len(each[0]))[:-1]:
+                charged = self.temperature * stiffness * m.T @ (m / np.maximum(m @ shares, _LEAST)[:, None])
+                found[name] = found[name] + charged if name in found else charged
+        return found
 
     def table(self, index: int, added: Array, counts: Array, grown: Array) -> Array:
         """How a table moves with the noise added to it, where the columns' counts move by `counts`.
@@ -220,7 +253,7 @@ class Columns:
         """How the logarithm of each cell's count moves, as far as a table that moves so tells."""
         table = self.tables[index]
         if table.rows is None:
-            alpha = (added - moved) / (self.temperature * table.stddevs[..., None] ** 2)
+            alpha = (added - moved) / (self.temperature * table.stiffness * table.stddevs[..., None] ** 2)
             return _adjoint(table.query, alpha)
         return table.lifted(moved / np.maximum(table.fitted, _LEAST)[..., None])
 
@@ -231,7 +264,7 @@ class Columns:
 
     def _multipliers(self, table: Table, noise: Array) -> Array:
         """α with (Q Cov Qᵀ + λΣ)α = noise, of a query that is no table, by conjugate gradients."""
-        stiff = (self.temperature * table.stddevs**2)[..., None]
+        stiff = (self.temperature * table.stiffness * table.stddevs**2)[..., None]
         spread = np.maximum(_answered(table, _ones(table), squared=True), 0.0) + stiff
         axes = tuple(range(noise.ndim - 1))
         alpha, residual, direction = np.zeros_like(noise), noise.copy(), np.zeros_like(noise)
@@ -263,7 +296,7 @@ def _inverse_of_two(first: Array, between: Array, second: Array) -> Array:
 def _kept(table: Table, temperature: float) -> Array:
     """The share of the noise that each answer follows by itself."""
     fitted = np.maximum(table.fitted, _LEAST)
-    return np.asarray(fitted / (fitted + temperature * table.stddevs**2))
+    return np.asarray(fitted / (fitted + temperature * table.stiffness * table.stddevs**2))
 
 
 def _tied(table: Table, spans: dict[str, slice], temperature: float) -> _Tied | None:

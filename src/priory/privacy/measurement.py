@@ -1,14 +1,16 @@
 """Measurement: a query, its noisy answers, and how noisy they are."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from priory.errors import DomainError, OptionError
-from priory.privacy.noise import Noise
 from priory.queries.query import Query
+
+if TYPE_CHECKING:
+    from priory.privacy.noise import Noise
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,10 +27,10 @@ class Measurement:
     query: Query
     values: NDArray[Any]
     stddev: float | NDArray[np.float64]
-    noise: Noise | None = None
+    noise: "Noise | None" = None
 
     @classmethod
-    def of(cls, query: Query, values: ArrayLike, stddev: ArrayLike, noise: Noise | None = None) -> "Measurement":
+    def of(cls, query: Query, values: ArrayLike, stddev: ArrayLike, noise: "Noise | None" = None) -> "Measurement":
         """Build a measurement, checking that the answers fit the query and the noise is a number."""
         array = np.asarray(values)
         if array.dtype.kind not in "iuf" or array.shape != query.shape:

@@ -1,14 +1,10 @@
 """Progress: what a run tells whoever waits for it, while it spends."""
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
 from priory.privacy.budget import Budget, rounded_up
-
-# Later rounds are slower than earlier ones: the time to a share x of all grows like a power of x between these.
-_SLOWEST_GROWTH, _FASTEST_GROWTH = 1.0, 3.0
 
 
 @dataclass(frozen=True)
@@ -46,23 +42,3 @@ Progress = Callable[[Step], None]
 
 def silent(_step: Step) -> None:
     """Say nothing."""
-
-
-def time_left(seen: Sequence[tuple[float, float]]) -> float | None:
-    """Seconds until all is done, from when which share of it was.
-
-    The seconds to a share x grow like a power of x, which is fitted to what was seen: later rounds, with larger models,
-    take longer than earlier ones.
-
-    >>> time_left([(0.0, 0.0), (10.0, 0.25), (20.0, 0.5)])
-    20.0
-    """
-    begun, start = seen[0] if seen else (0.0, 0.0)
-    points = [(t - begun, (x - start) / (1 - start)) for t, x in seen if x > start and t > begun]
-    if not points:
-        return None
-    elapsed, share = points[-1]
-    logs = [(math.log(share / x), math.log(elapsed / t)) for t, x in points if x < share and t < elapsed]
-    square = sum(x * x for x, _ in logs)
-    power = sum(x * t for x, t in logs) / square if square > 0 else 1.0
-    return elapsed * (math.pow(share, -min(max(power, _SLOWEST_GROWTH), _FASTEST_GROWTH)) - 1)

@@ -89,7 +89,7 @@ class Workload:
         return self
 
 
-def _random_subsets(n: int, k: int, count: int, rng: np.random.Generator) -> list[tuple[int, ...]]:
+def _random_subsets(n: int, k: int, count: int, rng: "np.random.Generator") -> list[tuple[int, ...]]:
     """Distinct random subsets, by rejection where there are many of them."""
     if math.comb(n, k) <= 100_000:
         every = list(itertools.combinations(range(n), k))

@@ -8,21 +8,18 @@ is found anew by each process.
 
 import hashlib
 import json
-import os
-import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from pathlib import Path
 
 import numpy as np
 
-from priory.answer.misfit import Misfit
-from priory.answer.redraws import Bias, Errors
+from priory.answer import cache
+from priory.answer.errors import Bias, Errors, Misfit
 from priory.data.writing import written_whole
 from priory.errors import DataError
 
 # Changes with what is found: files of other versions are not read.
-_VERSION = 1
+_VERSION = 2
 # The oldest files go when there are more than so many, of about a kilobyte each.
 _MOST_FILES = 1000
 
@@ -39,7 +36,7 @@ def digest_of(sections: Mapping[str, Mapping[str, bytes]]) -> str:
 
 def read(digest: str) -> Errors | None:
     """What is kept of the release with this digest; None where nothing is, or nothing that can be read."""
-    folder = _folder()
+    folder = cache.folder("errors")
     if not digest or folder is None:
         return None
     try:
@@ -55,7 +52,7 @@ def read(digest: str) -> Errors | None:
 
 def write(digest: str, errors: Errors) -> None:
     """Keep what was found; where that is not possible, it is not kept."""
-    folder = _folder()
+    folder = cache.folder("errors")
     if not digest or folder is None:
         return
     described = {
@@ -70,9 +67,7 @@ def write(digest: str, errors: Errors) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with written_whole(folder / f"{digest}.json") as draft:
             draft.write_text(json.dumps(described))
-        files = sorted(folder.glob("*.json"), key=lambda file: file.stat().st_mtime)
-        for file in files[:-_MOST_FILES]:
-            file.unlink(missing_ok=True)
+        cache.remove_oldest(folder, _MOST_FILES)
 
 
 def _numbers(values: object) -> np.ndarray:
@@ -80,14 +75,3 @@ def _numbers(values: object) -> np.ndarray:
     if array.ndim != 1:
         raise ValueError("a list of numbers was expected")
     return array
-
-
-def _folder() -> Path | None:
-    """Where the user keeps caches; None where there is no such place."""
-    given = os.environ.get("PRIORY_CACHE")
-    if given is not None:
-        return Path(given) if given else None
-    usual = {"win32": "~/AppData/Local", "darwin": "~/Library/Caches"}.get(sys.platform, "~/.cache")
-    with suppress(RuntimeError):
-        return Path(os.environ.get("XDG_CACHE_HOME") or usual).expanduser() / "priory" / "errors"
-    return None

@@ -9,10 +9,13 @@ from typing import Any
 
 from priory import hooks
 from priory.answer import association, quantiles, tables
-from priory.answer.basis import Basis, Redrawing
+from priory.answer.basis import Basis
+from priory.answer.errors import Errors
 from priory.answer.grid import Names
 from priory.answer.quality import Quality, quality
-from priory.answer.redraws import Errors
+from priory.answer.questions import Question, finished
+from priory.answer.redrawing import Redrawing
+from priory.answer.redraws import errors_of
 from priory.answer.where import Given
 from priory.data.schema import Schema
 from priory.data.table import Table, html_facts
@@ -175,13 +178,17 @@ class Release:
         """Answers to a product query, or to all queries of a workload; see `marginal`."""
         return self._answered(tables.answer(self.basis(level, draws), query), level)
 
+    def ask(self, question: Question) -> Table:
+        """The answers to a question of the command line."""
+        return self._answered(question.asked(self.basis(question.level)), question.level)
+
     def correlation(self, *columns: str) -> Table:
         """Pearson's correlation and Cramér's V of each pair of the columns, or of all, the strongest pairs first.
 
         A correlation is that of the values, missing ones left out; it is null where a column has no numbers. Cramér's V
         says how much one column tells about the other, from 0 to 1, whatever their kinds.
         """
-        return self._stamped(association.correlation(self.basis(), columns))
+        return self._stamped(association.correlation(self._shaped, self.redrawing(), columns))
 
     def quality(self, *, redraw: bool = False) -> Table:
         """Which columns and pairs are above the noise, and which are dominated by it; no private row is read.
@@ -199,7 +206,7 @@ class Release:
 
     def judged(self, *, redraw: bool = False) -> Quality:
         """The judgements that `quality` shows."""
-        return quality(self.basis(), redraw=redraw)
+        return quality(self.basis(), self.redrawing(), redraw=redraw)
 
     def sample(self, n: int | None = None, *, where: Given = None, seed: Seed = None) -> Table:
         """Synthetic rows in the user's own terms: the schema's columns in its order, without ids and texts.
@@ -227,14 +234,16 @@ class Release:
 
     def _answered(self, table: Table, level: float | None) -> Table:
         """A table of answers, without the ends of intervals where no level was asked for."""
-        ends = table.names[-3:-1] if level is None else ()
-        return self._stamped(replace(table, columns={n: c for n, c in table.columns.items() if n not in ends}))
+        return finished(table, level, self.stamp)
 
     def _stamped(self, table: Table) -> Table:
         """The table as it is, or with the statement's stamp where it was made with the randomness of tests."""
-        if self.statement.is_private:
-            return table
-        return replace(table, notes=(*table.notes, self.statement.lines[0]))
+        return table if self.stamp is None else replace(table, notes=(*table.notes, self.stamp))
+
+    @property
+    def stamp(self) -> str | None:
+        """What stands below each answer of a release that was made with the randomness of tests; None for others."""
+        return None if self.statement.is_private else self.statement.lines[0]
 
     @cached_property
     def columns(self) -> Schema:
@@ -245,9 +254,13 @@ class Release:
 
     def basis(self, level: float | None = LEVEL, draws: int = DRAWS) -> Basis:
         """What answers rest on, for the functions of `priory.answer`."""
+        return Basis(self._shaped, self.redrawing(draws), level)
+
+    def redrawing(self, draws: int = DRAWS) -> Redrawing:
+        """The model and what its measurements tell of its errors, by so many redraws of the noise."""
         if draws not in self._redrawings:
             self._redrawings[draws] = Redrawing(self.model, self.evidence, draws, lambda: self.errors)
-        return Basis(self._shaped, self._redrawings[draws], level)
+        return self._redrawings[draws]
 
     @cached_property
     def _shaped(self) -> Schema:
@@ -260,7 +273,7 @@ class Release:
     def errors(self) -> Errors:
         """What the measurements tell of the errors of answers: found once, and kept for the next one to ask."""
         known = kept.read(self.digest)
-        found = Errors.of(self.model, self.evidence) if known is None else known
+        found = errors_of(self.model, self.evidence) if known is None else known
         if known is None:
             kept.write(self.digest, found)
         return found

@@ -27,7 +27,7 @@ from priory.queries.factor import Array
 from priory.queries.query import Query
 from priory.queries.workload import Workload
 from priory.release import Release
-from priory.work import stage, tracked
+from priory.work import stage
 
 STAMP = "NOT PRIVATE: worked out from the private rows, which nobody paid for. Keep it inside the house."
 # How many pairs are compared, and triples where no workload is given, spread evenly over all there are.
@@ -142,11 +142,9 @@ def evaluate(
     """
     learned = _target(release, target)
     workload = _triples(release) if workload is None else workload.checked(release.domain)
-    with stage(0.0, 0.1, "reading the table"):
-        source = private_source(release, data, ledger, unit)
-    with stage(0.1, 0.15, "comparing columns"):
-        columns = _similarities(release, source, [(name,) for name in release.domain])
-    with stage(0.15, 0.4, "comparing pairs"):
+    source = private_source(release, data, ledger, unit)
+    columns = _similarities(release, source, [(name,) for name in release.domain])
+    with stage(0.1, 0.4, "comparing pairs"):
         pairs = _similarities(release, source, spread(release, 2, MOST_PAIRS))
     with stage(0.4, 0.6, "comparing the workload"):
         answered = _answered_well(release, source, workload)
@@ -199,7 +197,7 @@ def _triples(release: Release) -> Workload:
 def _similarities(release: Release, source: Source, cliques: Sequence[Clique]) -> dict[Clique, float]:
     return {
         clique: 1 - distance(release.model.project(clique).values, truth.values)
-        for clique, truth in tracked(list(zip(cliques, source.count(cliques), strict=True)), "comparing marginals")
+        for clique, truth in zip(cliques, source.count(cliques), strict=True)
     }
 
 

@@ -2,25 +2,22 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
 from priory.app.account import accounted
 from priory.app.discover import columns
 from priory.app.discover.columns import Found
+from priory.app.discover.discovery import Discovery
 from priory.app.discover.first_look import FirstLook
 from priory.data.persons import PersonRule
 from priory.data.probes import Spellings
-from priory.data.schema import Schema
-from priory.data.schema import file as schema_file
 from priory.data.schema.open import NEEDS, OpenSchema, read_names
-from priory.data.schema.schema import modelled_of
 from priory.data.sources.containers import PARQUET_SUFFIXES
 from priory.data.sources.frames import names_of
 from priory.data.sources.raw import Probed, RawTable, open_raw
 from priory.data.sources.source import checked_row_limit
-from priory.data.writing import written_whole
 from priory.errors import BudgetError, LedgerError, OptionError, PrioryError, SchemaError
 from priory.privacy.budget import Budget, Currency, Number, epsilon_of, exact, positive
 from priory.privacy.curator import Curator, NoisyValues
@@ -30,7 +27,7 @@ from priory.privacy.measurement import Measurement
 from priory.privacy.noise import RoundedGaussian
 from priory.privacy.randomness import Randomness, is_private, source_of
 from priory.privacy.recorder import partial_path
-from priory.privacy.statement import described_cost
+from priory.privacy.statement import cost_of
 from priory.queries.query import Query
 from priory.queries.sensitivity import Relation
 from priory.work import tracked
@@ -38,71 +35,6 @@ from priory.work import tracked
 MECHANISM = "schema discovery"
 # Each column has the same budget. Of it, the first look has two parts, the grid and the values three.
 FIRST, SECOND = Fraction(2, 5), Fraction(3, 5)
-
-
-@dataclass(frozen=True)
-class Discovery:
-    """What was learnt of a table, and what that cost.
-
-    Attributes:
-        opened: what was known before.
-        found: what was learnt of each open column.
-        cost: what was spent, as a promise of its own.
-        is_private: False if the randomness was a test's.
-        is_whole: False while the run that learns it has not ended.
-    """
-
-    opened: OpenSchema
-    found: dict[str, Found]
-    cost: Budget
-    is_private: bool = True
-    is_whole: bool = True
-
-    @property
-    def schema(self) -> Schema:
-        """The schema, which says what it cost.
-
-        Raises:
-            SchemaError: no column has anything above the noise. Its kinds must be declared by hand then.
-        """
-        whole = self.opened.whole({name: each.column for name, each in self.found.items()})
-        return replace(whole, discovered=described_cost(self.cost))
-
-    @property
-    def left_out(self) -> tuple[str, ...]:
-        """The columns that are not modelled, of those that were open."""
-        modelled = {column.name for column in modelled_of(each.column for each in self.found.values())}
-        return tuple(name for name in self.found if name not in modelled)
-
-    @property
-    def comments(self) -> dict[str, tuple[str, ...]]:
-        """What stands above each column in the file, and at its head."""
-        head: tuple[str, ...] = (
-            f"Learnt from private rows by priory schema discover, with noise. It cost {self.cost}, which every release "
-            "that uses this schema states beside its own. Read it through: what you know to be public may be added, "
-            "and nothing that you know from the rows alone.",
-            f"Left out: {', '.join(self.left_out) or 'none'}.",
-        )
-        stamp = () if self.is_private else ("NOT PRIVATE: made with test randomness; do not use.",)
-        if not self.is_whole:
-            head = ("What a run that ended early had learnt; all that it reserved stays charged.", *head)
-        return {"": (*stamp, *head), **{name: each.comments for name, each in self.found.items()}}
-
-    def dump(self) -> str:
-        """The schema with comments, as the text of its file; where nothing was learnt, the names alone."""
-        try:
-            return schema_file.dump(self.schema, self.comments)
-        except SchemaError:
-            nothing = (*self.comments[""], "No column has anything above the noise.")
-            return self.opened.dump({**self.comments, "": nothing})
-
-    def save(self, path: str | Path) -> None:
-        """Write the file."""
-        with written_whole(path) as draft:
-            draft.write_text(self.dump(), encoding="utf-8", newline="\n")
-
-    def __str__(self) -> str:
-        return self.dump()
 
 
 def discover(
@@ -143,7 +75,8 @@ def discover(
         max_rows: with `unit`, how many rows of one person count; by default the ledger's, 1 without one.
         row_limit: how many rows the table may have at most, as is publicly known; 2^32 by default.
         output: where to write the schema file. What is learnt is written to a file beside it, with ".partial" after its
-            name, as it comes; a run that ends early leaves that file.
+            name, as it comes; a run that ends early leaves that file. Given as `schema`, it has another run learn the
+            rest.
         randomness: who draws the noise, as in `fit`.
 
     Raises:
@@ -158,6 +91,7 @@ def discover(
         opened = _opened(known, name=usual, book=book, unit=unit)
         opened = (opened if name is None else replace(opened, name=name)).with_kinds(kinds or {})
         budget = _budget(book, noise, epsilon, delta, relation=relation, max_rows=max_rows)
+        _check_before(opened, budget)
         if opened.person is None and budget.max_rows > 1:
             raise OptionError("max_rows", "it bounds the rows of a person: name the person column with unit, too")
         if book is None:
@@ -201,7 +135,8 @@ def _kept_beside(output: str | Path | None) -> Iterator[Callable[[Discovery], No
         return
     partial = partial_path(output)
     if partial.exists():
-        raise OptionError("output", f"{partial} is there, of a run that ended early: move it away first")
+        said = "move it away first, and give it as the schema of a run that goes on"
+        raise OptionError("output", f"{partial} is there, of a run that ended early: {said}")
 
     def partial_saved(learnt: Discovery) -> None:
         # A disk that is full is no reason to lose what the other looks are to learn.
@@ -213,7 +148,7 @@ def _kept_beside(output: str | Path | None) -> Iterator[Callable[[Discovery], No
     except BaseException as error:
         spent = getattr(error, "spent", None)
         if spent is not None and partial.exists():
-            text = f"{spent.text}. What it had learnt is in {partial}"
+            text = f"{spent.text}. What it had learnt is in {partial}; give it as the schema of a run that goes on"
             error.spent = replace(spent, text=text, partial=str(partial))  # type: ignore[attr-defined]
         raise
     partial.unlink(missing_ok=True)
@@ -234,6 +169,14 @@ def _opened(
     if not opened.open:
         raise SchemaError("every column is declared: there is nothing to discover")
     return opened
+
+
+def _check_before(opened: OpenSchema, budget: Budget) -> None:
+    """Refuse to add a cost to that of columns that were learnt before, where these promise something to others."""
+    before = cost_of(opened.discovered)
+    if before is not None and (before.relation, before.max_rows) != (budget.relation, budget.max_rows):
+        who = f"{before.relation} neighbours with at most {before.max_rows} rows of a person"
+        raise SchemaError(f"discovered: other columns were learnt about {who}; ask for the same")
 
 
 def _names(data: object, names: Sequence[str] | None, *, has_header: bool | None) -> list[str]:

@@ -19,7 +19,7 @@ from priory.mechanisms.prior import Prior
 from priory.mechanisms.steps.effort import at_effort
 from priory.model.bases import PublicRows
 from priory.privacy.budget import Budget
-from priory.privacy.progress import Step, time_left
+from priory.privacy.progress import Step
 from priory.queries.domain import Clique, Domain
 from priory.queries.query import Query
 from priory.release import Release
@@ -123,10 +123,8 @@ class Trials:
 
 def _whole(pace: list[tuple[float, float]]) -> float | None:
     """How long all of a fit takes that was stopped, where it had come far enough to tell."""
-    left = time_left(pace)
-    if left is None or len(pace) < FEWEST_ROUNDS or pace[-1][1] < LEAST_SHARE:
-        return None
-    return pace[-1][0] + left
+    seconds, share = pace[-1]
+    return seconds / share if len(pace) >= FEWEST_ROUNDS and share >= LEAST_SHARE else None
 
 
 def _options(budget: Budget, part: float) -> dict[str, Any]:

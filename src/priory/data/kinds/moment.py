@@ -1,6 +1,5 @@
 """Moment: columns of dates, with a time of day or without, in bins."""
 
-import calendar
 import datetime as dt
 import re
 from collections.abc import Hashable, Sequence
@@ -31,6 +30,7 @@ from priory.data.moments import (
     LAST_DAY,
     MICROSECONDS_A_DAY,
     calendar_label,
+    days_in,
     days_or_microseconds,
     microseconds_of,
     moment_of,
@@ -163,7 +163,7 @@ class Moment(Binned):
         if every == "year":
             start, end = start.replace(month=1, day=1), end.replace(month=12, day=31)
         elif every == "month":
-            start, end = start.replace(day=1), end.replace(day=calendar.monthrange(end.year, end.month)[1])
+            start, end = start.replace(day=1), end.replace(day=days_in(end.year, end.month))
         day = MICROSECONDS_A_DAY if clock else 1
         low, high = (start.toordinal() - DAY_ZERO) * day, (end.toordinal() + 1 - DAY_ZERO) * day - 1
         edges = bins.calendar_units(name, low, high, every, clock=clock)
@@ -259,8 +259,8 @@ class Moment(Binned):
     def _calendar_period(self, year: int, month: int | None) -> Span:
         try:
             first = dt.date(year, month or 1, 1)
-            last = dt.date(year, month or 12, calendar.monthrange(year, month or 12)[1])
-        except (ValueError, calendar.IllegalMonthError):
+            last = dt.date(year, month or 12, days_in(year, month or 12))
+        except ValueError:
             raise self.error(f"{year:04}-{month:02} is no month" if month else f"{year} is no year") from None
         return (first.toordinal() - DAY_ZERO) * self.day, (last.toordinal() + 1 - DAY_ZERO) * self.day
 

@@ -26,7 +26,11 @@ WORDS = (*BY_WORD, *Unmodelled.WORDS)
 
 def parse(text: str, path: str | None = None) -> Schema:
     """Read a schema from the text of its file; a `SchemaError` has line, column and fix."""
-    root = yaml_reader.read(text, path)
+    return of_value(yaml_reader.read(text, path))
+
+
+def of_value(root: Value) -> Schema:
+    """The schema that a file's value describes."""
     entries = root.entries("a schema")
     if "priory" not in entries:
         raise root.error(f"this is not a schema; it must begin with 'priory: {VERSION}'")
@@ -47,7 +51,7 @@ def parse(text: str, path: str | None = None) -> Schema:
             columns=columns,
             person=_read_person(top["person"], columns) if "person" in top else None,
             reading=reading,
-            discovered=[(key, value.written(key)) for key, (_, value) in _cost(top).items()],
+            discovered=read_cost(top),
             groups=[_read_group(value, columns) for value in _listed(top, "groups")],
             constraints=[_read_constraint(value, columns) for value in _listed(top, "constraints")],
         )
@@ -65,7 +69,7 @@ def dump(schema: Schema, comments: Mapping[str, Sequence[str]] | None = None) ->
     lines += [f"person: {_flow(schema.person)}"] if schema.person is not None else []
     reading = schema.reading.described()
     lines += _entry("reading: ", reading) if reading else []
-    lines += _entry("discovered: ", dict(schema.discovered)) if schema.discovered else []
+    lines += cost_lines(schema.discovered)
     lines += ["columns:"]
     for column in schema.columns:
         lines += column_lines(column, comments.get(column.name, ()), schema.reading)
@@ -92,8 +96,15 @@ def comment_lines(paragraphs: Sequence[str], indent: str) -> list[str]:
     return [f"{indent}# {line}" for lines in wrapped for line in lines]
 
 
-def _cost(top: Mapping[str, Value]) -> Mapping[str, tuple[Value, Value]]:
-    return top["discovered"].entries("discovered") if "discovered" in top else {}
+def read_cost(top: Mapping[str, Value]) -> tuple[tuple[str, str], ...]:
+    """What it cost to learn a schema, or a part of it, as `discovered` says."""
+    entries = top["discovered"].entries("discovered") if "discovered" in top else {}
+    return tuple((key, value.written(key)) for key, (_, value) in entries.items())
+
+
+def cost_lines(discovered: Sequence[tuple[str, str]]) -> list[str]:
+    """The lines of `discovered`, where there is any."""
+    return _entry("discovered: ", dict(discovered)) if discovered else []
 
 
 def _listed(top: Mapping[str, Value], key: str) -> tuple[Value, ...]:

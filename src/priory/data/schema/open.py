@@ -40,6 +40,13 @@ EXAMPLES = (
 )
 
 
+_ALONE = "Names alone were read. "
+_ASKED = (
+    "Give every column a kind, from what is publicly known: this file cannot be used before that. Or let `priory "
+    "schema discover` learn what is left open, from the private rows, paid for."
+)
+
+
 @dataclass(frozen=True, kw_only=True)
 class OpenColumn:
     """A column of which not all is declared."""
@@ -58,6 +65,7 @@ class OpenSchema:
     columns: tuple[Column | OpenColumn, ...]  # the columns in order: whole ones, and open ones
     person: str | None = None  # the column that names the person of a row
     reading: Dialect = dialect.USUAL  # how files spell the cells
+    discovered: tuple[tuple[str, str], ...] = ()  # what it cost to learn the columns that are whole, as in a schema
 
     @classmethod
     def of(
@@ -91,7 +99,9 @@ class OpenSchema:
     @classmethod
     def parse(cls, text: str, *, path: str | None = None) -> "OpenSchema":
         """Read the YAML text of an open schema."""
-        top = yaml_reader.read(text, path).options(("priory", "name", "person", "reading", "columns"), "an open schema")
+        top = yaml_reader.read(text, path).options(
+            ("priory", "name", "person", "reading", "discovered", "columns"), "an open schema"
+        )
         for key in ("priory", "name", "columns"):
             if key not in top:
                 raise SchemaError(f"a schema needs {key}:; add it", path=path)
@@ -99,7 +109,8 @@ class OpenSchema:
         person = top["person"].written("person") if "person" in top else None
         named = cls.of(top["name"].written("name"), [column.name for column in columns])
         reading = file.read_dialect(top["reading"]) if "reading" in top else dialect.USUAL
-        return replace(named, columns=tuple(columns), reading=reading).with_person(person)
+        opened = replace(named, columns=tuple(columns), reading=reading, discovered=file.read_cost(top))
+        return opened.with_person(person)
 
     def with_person(self, person: str | None) -> "OpenSchema":
         """The same with the column that names the person of a row; None leaves it as it is.
@@ -153,8 +164,7 @@ class OpenSchema:
         comments = comments or {}
         lines = [
             *file.comment_lines(comments.get("", ()), ""),
-            "# Names alone were read. Give every column a kind, from what is publicly known: this file cannot be used",
-            "# before that. Or let `priory schema discover` learn what is left open, from the private rows, paid for.",
+            *file.comment_lines([f"{_ALONE if not self.discovered else ''}{_ASKED}"], ""),
             *(f"#   {example}" for example in EXAMPLES),
             f"priory: {file.VERSION}",
             file.written("name", self.name),
@@ -163,7 +173,7 @@ class OpenSchema:
         lines[-1:] = [file.written("person", self.person)] if self.person is not None else lines[-1:]
         reading = self.reading.described()
         lines += [file.written("reading", reading)] if reading else []
-        lines += ["columns:"]
+        lines += [*file.cost_lines(self.discovered), "columns:"]
         for column in self.columns:
             said = comments.get(column.name, ())
             lines += (
