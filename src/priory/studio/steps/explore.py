@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from priory.answer.quality import ABOVE, DOMINATED, Judged, Quality
 from priory.data.kinds import ModelledColumn
-from priory.data.streaming import write_csv
+from priory.data.lines import write_csv
 from priory.errors import OptionError, PrioryError
 from priory.release import Release
 from priory.release.release import LEVEL
