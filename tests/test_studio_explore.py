@@ -94,6 +94,17 @@ QUESTIONS: list[dict[str, object]] = [
 ]
 
 
+def assert_alike(one: str, other: str) -> None:
+    """The same cells, but for the last digits of numbers: sums in another order round differently."""
+    rows = [list(csv.reader(io.StringIO(text))) for text in (one, other)]
+    for mine, theirs in zip(*rows, strict=True):
+        for cell, its in zip(mine, theirs, strict=True):
+            try:
+                assert float(cell) == pytest.approx(float(its), rel=1e-9, abs=1e-6)
+            except ValueError:
+                assert cell == its
+
+
 @pytest.mark.parametrize("asked", QUESTIONS, ids=lambda asked: "-".join(map(str, asked.values()))[:40])
 def test_the_page_answers_what_its_command_line_and_its_python_answer(
     asked: dict[str, object],
@@ -109,14 +120,14 @@ def test_the_page_answers_what_its_command_line_and_its_python_answer(
     monkeypatch.chdir(folder)
     with pytest.raises(SystemExit):
         main([command[1], "--csv", *command[2:]])
-    assert capsys.readouterr().out == downloaded
+    assert_alike(capsys.readouterr().out, downloaded)
     *lines, last = python.splitlines()
     names: dict[str, Any] = {}
     exec("\n".join([*lines, f"found = {last}"]), names)  # noqa: S102 - our own lines
     file = io.StringIO()
     file.write(names["found"].csv_header())
     file.writelines(names["found"].csv_lines())
-    assert file.getvalue() == downloaded
+    assert_alike(file.getvalue(), downloaded)
     assert len(list(csv.DictReader(io.StringIO(downloaded)))) >= 1
 
 
