@@ -18,7 +18,7 @@ GROUPS_ALL := check coverage docs hooks release test
 BARE_TESTS := tests/test_accounting.py tests/test_cli.py tests/test_codec.py tests/test_gpu.py tests/test_release.py \
               tests/test_report.py tests/test_sources.py tests/test_surface.py tests/test_table.py tests/test_tape.py
 
-.PHONY: demo test bare coverage check format hooks bench experiments audit docs town walk newest constraints release \
+.PHONY: demo test axe bare coverage check format hooks bench experiments audit docs town walk newest constraints release \
         clean help
 
 help:            ## Show this list.
@@ -41,6 +41,9 @@ demo: $(VENV)/.base                ## Run the main job on the embedded data.
 
 test: $(VENV)/.test                ## Run the tests (under 10 minutes on 2 cores).
 	$(BIN)/pytest -n 2 --dist loadfile
+
+axe:                               ## Get axe-core by npm, for the tests that look at pages for barriers.
+	npm install --prefix .axe --silent --no-audit --no-fund --no-save axe-core@4.14.0
 
 bare:                              ## Run the tests that matter on the base install, without any extra.
 	$(PYTHON) -m venv --clear .venv-bare
@@ -98,4 +101,4 @@ release: $(VENV)/.release          ## Build wheel and sdist into dist/ and check
 	$(BIN)/python tools/check_release.py dist
 
 clean:                             ## Remove what the targets made.
-	rm -rf $(VENV) .venv-bare .venv-newest site dist htmlcov .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-bare .venv-newest site dist htmlcov .axe .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Callable
 from functools import partial
 
-from bench import answers, counting, engine, gpu, growth, libraries, privacy, public, samplers, spark, wide
+from bench import answers, counting, engine, gpu, growth, libraries, privacy, public, samplers, spark, studio, wide
 
 # One line a benchmark: its name, and a function that prints its table.
 BENCHMARKS: dict[str, Callable[[bool], None]] = {
@@ -18,6 +18,7 @@ BENCHMARKS: dict[str, Callable[[bool], None]] = {
     "public": public.run,
     "samplers": samplers.run,
     "spark": spark.run,
+    "studio": studio.run,
     "wide": wide.run,
 }
 

@@ -17,17 +17,8 @@ from priory.errors import MissingExtra
 
 # What `pip install .` does not bring: a test that needs one of these is skipped where it is not installed.
 OPTIONAL = {
-    "adbc_driver_manager",
-    "adbc_driver_postgresql",
-    "adbc_driver_sqlite",
-    "altair",
-    "dp_accounting",
-    "numba",
-    "opendp",
-    "pandas",
-    "polars",
-    "pyarrow",
-    "torch",
+    *("adbc_driver_manager", "adbc_driver_postgresql", "adbc_driver_sqlite", "altair", "dp_accounting", "httpx"),
+    *("jinja2", "numba", "opendp", "pandas", "polars", "pyarrow", "python_multipart", "starlette", "torch", "uvicorn"),
     "vl_convert",
 }
 

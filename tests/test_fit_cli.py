@@ -172,3 +172,14 @@ def test_a_folder_that_may_only_be_read_is_refused_before_anything_is_spent(hous
     refused = priory(*arguments(house, "--epsilon", "0.5", "-o", house / "sealed" / "a.priory"))
     assert refused.returncode == 2
     assert entries(house) == []
+
+
+def test_a_workload_gets_the_whole_budget_and_is_refused_before_anything_is_spent(house: Path) -> None:
+    aimed = ("--mechanism", "hdmm", "--epsilon", "1", "-o", house / "a.priory")
+    wrong = priory(*arguments(house, *aimed, "--workload", "age,shoe"))
+    assert wrong.returncode == 5
+    assert "Nothing was spent" in wrong.stderr
+    made = priory(*arguments(house, *aimed, "--workload", '"sex",age', "--workload", "job"))
+    assert made.returncode == 0, made.stderr
+    release = Release.load(house / "a.priory")
+    assert {measurement.query.clique for measurement in release.measurements} == {("age", "sex"), ("job",)}

@@ -1,5 +1,6 @@
 """Fit: the verb that makes a release."""
 
+import csv
 import signal
 import threading
 import warnings
@@ -18,9 +19,12 @@ from priory.cli.output import AsJson, Stopped, say, write_json, write_statement
 from priory.cli.privacy import Delta, Effort, Epsilon, Rho, Unit, check_release_name
 from priory.cli.progress import shown
 from priory.cli.tables import Adbc, DatabaseQuery, Driver, Engine, public_of, table_of
+from priory.data.schema import Schema
 from priory.errors import NOTHING_SPENT, PrioryError, SizeError, Spent
 from priory.mechanisms.steps.effort import NORMAL
 from priory.privacy.encoding import encode_statement
+from priory.queries.query import Query
+from priory.queries.workload import Workload
 
 
 def complete_mechanism(incomplete: str) -> list[tuple[str, str]]:
@@ -53,6 +57,9 @@ def fit(
     by: Annotated[
         list[str] | None, typer.Option(help="Columns, with commas, that make groups; again for finer.")
     ] = None,
+    workload: Annotated[
+        list[str] | None, typer.Option(help="Columns, with commas, whose marginal matters; again for more.")
+    ] = None,
     ledger: Annotated[Path | None, typer.Option(help="The book that pays; without one, nothing is remembered.")] = None,
     relation: Annotated[str | None, typer.Option(help="add-remove or replace-one; default: the ledger's.")] = None,
     unit: Unit = None,
@@ -81,6 +88,7 @@ def fit(
             mechanism=mechanism,
             public=public_of(public, adbc, public_query, driver),
             by=[level.split(",") for level in by] if by else None,
+            workload=_workload(schema, workload) if workload else None,
             ledger=ledger,
             output=output,
             relation=relation,
@@ -99,6 +107,12 @@ def fit(
         return
     write_statement(release.statement)
     say(f"Wrote {output}{'' if notebook is None else f' and {notebook}'}.")
+
+
+def _workload(schema: Path, marginals: list[str]) -> Workload:
+    """The marginals of columns that are named with commas; where a name has commas itself, it is quoted as in CSV."""
+    domain = Schema.load(schema).domain
+    return Workload.of(Query.marginal(domain, domain.clique(next(csv.reader([each])))) for each in marginals)
 
 
 @contextmanager

@@ -36,6 +36,7 @@ VERBS = {
     "ledger": ("privacy", "ledger"),
     "statement": ("statement", "statement"),
     "explain": ("privacy", "explain"),
+    "studio": ("studio", "studio"),
     "audit": ("audit", "audit"),
 }
 

@@ -4,24 +4,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-import yaml
 
 from priory.cli.output import AsJson, say, write, write_json, write_statement
 from priory.errors import OptionError
 from priory.privacy.encoding import encode_statement
 from priory.release import load
-from priory.release.registry import registry_entry
-
-
-class _Dumper(yaml.SafeDumper):
-    """YAML with texts of several lines as blocks."""
-
-
-def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
-
-
-_Dumper.add_representer(str, _text)
+from priory.release.registry import registry_entry, yaml_text
 
 
 def statement(
@@ -51,4 +39,4 @@ def _print(data: dict[str, Any], *, as_json: bool) -> None:
     if as_json:
         write_json(data)
     else:
-        write(yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100))
+        write(yaml_text(data))

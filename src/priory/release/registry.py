@@ -48,6 +48,20 @@ class Entry:
     blanks: tuple[str, ...]  # the paths of what only people can say; their values begin with `BLANK`
 
 
+def yaml_text(data: dict[str, Any]) -> str:
+    """An entry, or a statement, as YAML with texts of several lines as blocks."""
+    import yaml
+
+    class Dumper(yaml.SafeDumper):
+        """YAML with texts of several lines as blocks."""
+
+    def text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+        return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+    Dumper.add_representer(str, text)
+    return yaml.dump(data, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=100)
+
+
 def registry_entry(release: Release) -> Entry:
     """The entry of a release, with blanks for what it does not say; refused if it was made with test randomness."""
     import yaml

@@ -41,6 +41,8 @@ LEAST_RINGED = 0.02
 SHORT = "format(datum.value, '~s')"
 
 _TAG, _NAME = re.compile("<[^<>]*>"), re.compile(r'\bid="([^"]*)"')
+# The picture has one description, and nothing inside it is announced by itself.
+_ROLE = re.compile(r' (?:role="graphics-[a-z]+"|aria-roledescription="[^"]*")')
 
 Row = Mapping[str, object]
 Chart = Any  # altair has no types
@@ -61,31 +63,54 @@ def column_chart(answer: Answer, *, truth: Array | None = None) -> Chart:
         for i in range(len(places.labels))
         if i != places.rest or not answer.rest_dwarfs
     ]
-    if not places.attribute.is_ordered:
-        return _bars(rows)
-    return _columns(rows) if len(rows) <= MOST_COLUMNS else _area(rows)
+    return groups_chart(rows, is_ordered=places.attribute.is_ordered)
 
 
-def _bars(rows: Sequence[Row]) -> Chart:
+def groups_chart(rows: Sequence[Row], *, is_ordered: bool, title: str = "records") -> Chart:
+    """Groups with estimates and intervals: bars, columns where they are ordered, an area where these are many.
+
+    Args:
+        rows: `label`, `estimate`, `low` and `high` of each group, `truth` if that is known, and whether it is one value
+            (`own`) or stands for several.
+        is_ordered: whether neighbouring groups are alike.
+        title: what the estimates are.
+    """
+    if not is_ordered:
+        return _bars(rows, title)
+    return _columns(rows, title) if len(rows) <= MOST_COLUMNS else _area(rows, title)
+
+
+def moments_chart(rows: Sequence[Row]) -> Chart:
+    """Groups whose estimates are moments, as texts in ISO 8601: a point and a line for each."""
+    alt = _alt()
+    base = _data(rows).encode(y=alt.Y("label:N", sort=None, title=None, axis=_names(170)))
+    axis = alt.Axis(tickCount=5, grid=True, gridColor=GRID, domain=False, ticks=False, labelColor=QUIET)
+    points = base.mark_point(filled=True, size=50, color=BAR, opacity=1)
+    ends = base.mark_rule(color=INK, strokeWidth=1.4).encode(x=alt.X("low:T", title=None, axis=axis), x2="high:T")
+    dated = points.encode(x=alt.X("estimate:T", title=None, axis=axis, scale=alt.Scale(zero=False)))
+    return _layered([ends, dated], height=max(60, 17 * len(rows)))
+
+
+def _bars(rows: Sequence[Row], title: str) -> Chart:
     base = _data(rows).encode(y=_alt().Y("label:N", sort=None, title=None, axis=_names(170)))
-    bars = base.mark_bar(height={"band": 0.74}).encode(x=_alt().X("estimate:Q", **_counts()), color=_own())
+    bars = base.mark_bar(height={"band": 0.74}).encode(x=_alt().X("estimate:Q", **_counts(rows, title)), color=_own())
     ends = base.mark_rule(color=INK, strokeWidth=1.4).encode(x="low:Q", x2="high:Q")
     return _layered([bars, ends, *_diamonds(base, "x", rows)], height=max(60, 17 * len(rows)))
 
 
-def _columns(rows: Sequence[Row]) -> Chart:
+def _columns(rows: Sequence[Row], title: str) -> Chart:
     longest = max(len(str(row["label"])) for row in rows)
     base = _upright(rows, labelAngle=0 if longest * len(rows) <= 44 else -45)
-    bars = base.mark_bar(width={"band": 0.8}).encode(y=_alt().Y("estimate:Q", **_counts()), color=_own())
+    bars = base.mark_bar(width={"band": 0.8}).encode(y=_alt().Y("estimate:Q", **_counts(rows, title)), color=_own())
     ends = base.mark_rule(color=INK, strokeWidth=1.4).encode(y="low:Q", y2="high:Q")
     return _layered([bars, ends, *_diamonds(base, "y", rows)])
 
 
-def _area(rows: Sequence[Row]) -> Chart:
+def _area(rows: Sequence[Row], title: str) -> Chart:
     base = _upright(rows, labelAngle=-45, values=[row["label"] for row in rows[:: math.ceil(len(rows) / 12)]])
     line = base.mark_area(line={"color": BAR, "strokeWidth": 1.6}, color=BAR, fillOpacity=0.28)
     band = base.mark_rule(color=INK, strokeWidth=1.2, opacity=0.75).encode(y="low:Q", y2="high:Q")
-    filled = line.encode(y=_alt().Y("estimate:Q", **_counts()))
+    filled = line.encode(y=_alt().Y("estimate:Q", **_counts(rows, title)))
     return _layered([filled, band, *_diamonds(base, "y", rows)])
 
 
@@ -101,7 +126,7 @@ def _layered(layers: Sequence[Chart], height: float = 150) -> Chart:
 
 def _diamonds(base: Chart, axis: str, rows: Sequence[Row]) -> list[Chart]:
     """True counts, where they are given."""
-    if all(row["truth"] is None for row in rows):
+    if all(row.get("truth") is None for row in rows):
         return []
     mark = base.mark_point(shape="diamond", size=40, color=ACCENT, filled=True, opacity=1)
     return [mark.encode(**{axis: "truth:Q"})]
@@ -118,11 +143,26 @@ def pair_chart(answer: Answer) -> Chart:
         {"down": down.labels[i], "across": across.labels[j], "share": float(shares[i, j]), "unsure": bool(unsure[i, j])}
         for i, j in np.ndindex(estimate.shape)
     ]
+    return heat_chart(rows, "share of the column", ".0%")
+
+
+def heat_chart(rows: Sequence[Row], title: str, number: str, *, from_zero: bool = True) -> Chart:
+    """Cells as shades, with rings where they are unsure.
+
+    Args:
+        rows: of each cell its groups (`down` and `across`), its `share` of whatever `title` says, and whether it is
+            `unsure`.
+        title: what the shades mean.
+        number: how numbers are written, as d3-format has it.
+        from_zero: whether the lightest shade is 0 and not the smallest share.
+    """
+    shares = [float(str(row["share"])) for row in rows if row["share"] is not None]
     base = _crossed(rows, {"labelLimit": 120}, {"labelLimit": 150})
-    legend = {"title": "share of the column", "format": ".0%", "tickCount": 4, "gradientLength": 160}
+    legend = {"title": title, "format": number, "tickCount": 4, "gradientLength": 160}
     rings = base.transform_filter("datum.unsure").mark_point(shape="circle", size=26, color=RING, strokeWidth=1.4)
-    cells = _shaded(base, "share:Q", legend, most=float(shares.max(initial=0.0)) or 1.0)
-    return _framed(cells + rings, width=CARD, height=max(70, 20 * len(down.labels)))
+    least = 0.0 if from_zero else min(shares, default=0.0)
+    cells = _shaded(base, "share:Q", legend, least, max(shares, default=0.0) or 1.0)
+    return _framed(cells + rings, width=CARD, height=max(70, 20 * len({row["down"] for row in rows})))
 
 
 def overview_chart(found: Associations) -> Chart:
@@ -149,10 +189,10 @@ def _crossed(rows: Sequence[Row], x: Mapping[str, Any], y: Mapping[str, Any]) ->
     return _data(rows).encode(x=across, y=alt.Y("down:N", sort=None, title=None, axis=alt.Axis(**plain, **y)))
 
 
-def _shaded(base: Chart, field: str, legend: Mapping[str, Any], most: float = 1.0) -> Chart:
-    """A cell for each pair of groups, evenly darker where the field is larger, from 0 to `most`."""
+def _shaded(base: Chart, field: str, legend: Mapping[str, Any], least: float = 0.0, most: float = 1.0) -> Chart:
+    """A cell for each pair of groups, evenly darker where the field is larger, from `least` to `most`."""
     alt = _alt()
-    shades = alt.Scale(range=SHADES, domain=[0, most])
+    shades = alt.Scale(range=SHADES, domain=[least, most])
     color = alt.Color(field, scale=shades, legend=alt.Legend(orient="top", gradientThickness=8, **legend))
     return base.mark_rect(stroke="white", strokeWidth=0.7).encode(color=color)
 
@@ -270,7 +310,7 @@ def drawn(chart: Chart, words: str, prefix: str) -> Html:
     for number, name in enumerate(names):
         changes |= {f'id="{name}"': f'id="{prefix}-part-{number}"', f"url(#{name})": f"url(#{prefix}-part-{number})"}
     # Only inside tags: between them are the labels, as they are spelled.
-    svg = _TAG.sub(lambda tag: _changed(tag[0], changes), svg)
+    svg = _TAG.sub(lambda tag: _changed(_ROLE.sub("", tag[0]), changes), svg)
     return Html(svg.replace("<svg", f'<svg role="img" aria-label="{escaped(words)}"', 1))
 
 
@@ -305,11 +345,12 @@ def _framed(chart: Chart, *, width: float = 0, height: float = 0, step: int | No
     return framed.configure_axis(titleFontWeight=400, **words).configure_legend(titleFontWeight=400, **words)
 
 
-def _counts() -> dict[str, Any]:
-    """How numbers of records are written along an axis."""
+def _counts(rows: Sequence[Row], title: str) -> dict[str, Any]:
+    """How estimates are written along an axis, which begins at 0 unless one of them is below."""
     look = {"grid": True, "gridColor": GRID, "domain": False, "ticks": False, "labelColor": QUIET}
     axis = _alt().Axis(tickCount=4, labelExpr=SHORT, **look)
-    return {"title": "records", "axis": axis, "scale": _alt().Scale(domainMin=0)}
+    is_negative = any(float(str(row["low"])) < 0 for row in rows if row["low"] is not None)
+    return {"title": title, "axis": axis, "scale": _alt().Undefined if is_negative else _alt().Scale(domainMin=0)}
 
 
 def _names(longest: int) -> Any:  # noqa: ANN401

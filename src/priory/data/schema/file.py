@@ -82,7 +82,7 @@ def dump(schema: Schema, comments: Mapping[str, Sequence[str]] | None = None) ->
 
 def column_lines(column: Column, comments: Sequence[str] = (), reading: Dialect = dialect.USUAL) -> list[str]:
     """The lines of one column, below `columns:`, with paragraphs above it."""
-    return [*comment_lines(comments, "  "), *_entry(f"  {_flow(column.name)}: ", _described(column, reading))]
+    return [*comment_lines(comments, "  "), *_entry(f"  {_flow(column.name)}: ", described_column(column, reading))]
 
 
 def written(key: str, value: object, indent: str = "") -> str:
@@ -214,7 +214,7 @@ def _read_order(value: Value) -> Constraint:
     return Order(columns=names)
 
 
-def _described(column: Column, reading: Dialect) -> dict[str, Any]:
+def described_column(column: Column, reading: Dialect) -> dict[str, Any]:
     """The options of a column, in the order people read them, without those that hold for the whole file."""
     options: dict[str, Any] = {"kind": column.kind}
     if not isinstance(column, ModelledColumn):

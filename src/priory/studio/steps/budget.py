@@ -1,0 +1,140 @@
+"""Budget: the step with the ledger, what the next run may spend, and what that means."""
+
+from starlette.responses import Response
+
+from priory.data.schema import Schema
+from priory.data.schema.open import OpenSchema
+from priory.errors import OptionError, PrioryError
+from priory.privacy.explain import explain
+from priory.privacy.ledger import Ledger, Terms, describe
+from priory.studio import checks, commands
+from priory.studio.hub import Studio
+from priory.studio.project import Settings
+from priory.studio.visit import Refusal, Visit
+
+FIELDS = ("rows", "total_epsilon", "total_delta", "epsilon", "delta", "mechanism", "effort")
+# Positions of the slider: four to a factor of ten.
+POSITIONS = ("0.05", "0.1", "0.2", "0.3", "0.5", "0.75", "1", "1.5", "2", "3", "4", "6", "8", "10")
+# How long a rehearsal for the slider may take, in seconds.
+SECONDS = "4"
+
+
+def show(visit: Visit) -> Response:
+    """The ledger, the fields, and what they mean."""
+    studio, settings = visit.studio, visit.studio.settings
+    book = studio.ledger()
+    problems = checks.rows_problem(settings) | checks.run_problems(settings, book)
+    if book is None:
+        problems |= checks.total_problems(settings)
+    schema = _schema(studio)
+    return visit.page(
+        "budget.html",
+        title="What may it cost?",
+        book=None if book is None else describe(book),
+        is_used_up=book is not None and book.left() <= 0,
+        problems=problems,
+        suggestion=checks.suggested_delta(settings.rows),
+        total_delta=checks.total_delta(settings),
+        delta=checks.run_delta(settings, book),
+        public_rows=_public_rows(studio),
+        positions=_positions(settings.epsilon),
+        words=meaning(settings, book),
+        can_forecast=isinstance(schema, Schema) and bool(settings.rows) and not checks.rows_problem(settings),
+        is_open=isinstance(schema, OpenSchema),
+        waits=[] if book is not None else list(checks.person_problems(settings, schema).values()),
+        commands=[
+            *([] if book is not None else [commands.text(_init(studio, settings))]),
+            *([commands.text(_plan(settings, book))] if settings.rows else []),
+        ],
+    )
+
+
+def save(visit: Visit) -> Response:
+    """Keep what was typed; make the ledger where that was asked for."""
+    given = {field: visit.text(field).strip() for field in FIELDS if visit.has(field)}
+    visit.studio.change(**given)
+    if visit.text("go") == "make":
+        make_ledger(visit.studio)
+        return visit.go("budget", note="made")
+    return visit.next("saved")
+
+
+def make_ledger(studio: Studio) -> Ledger:
+    """Make the book, as `priory ledger init` does; a refusal changes nothing."""
+    settings = studio.settings
+    schema = _schema(studio)
+    wrong = checks.person_problems(settings, schema) | checks.total_problems(settings)
+    if wrong:
+        raise Refusal("; ".join(wrong.values()))
+    if not settings.name:
+        raise Refusal("Give the data set a name in the first step.")
+    total = checks.total_budget(settings, discovers=not isinstance(schema, Schema))
+    person = settings.person if settings.protects != "row" else None
+    return Ledger.create(studio.folder.path(settings.ledger), Terms(settings.name, "", total, person))
+
+
+def forecast(visit: Visit) -> Response:
+    """The forecast at an ε, as data for the slider."""
+    studio, settings = visit.studio, visit.studio.settings
+    book = studio.ledger()
+    epsilon = visit.query.get("epsilon", settings.epsilon)
+    delta = visit.query.get("delta") or checks.run_delta(settings, book)
+    try:
+        budget = checks.run_budget(settings, book, epsilon, delta)
+        schema, public = studio.schema(), studio.public_path()
+    except PrioryError as error:
+        return visit.json({"state": "wrong", "message": studio.folder.shown(str(error)), "epsilon": epsilon})
+    words = list(explain(budget).lines)
+    if not isinstance(schema, Schema) or not settings.rows or checks.rows_problem(settings):
+        said = "Say about how many rows the table has, and declare all columns, for a forecast."
+        return visit.json({"state": "wrong", "message": said, "epsilon": epsilon, "words": words})
+    arguments = commands.plan(settings, epsilon=epsilon, delta=delta, seconds=SECONDS)
+    stamp = 0 if public is None else public.stat().st_mtime_ns
+    found = studio.forecasts.asked(arguments, (*arguments, schema.dump(), str(stamp)))
+    return visit.json({**found, "epsilon": epsilon, "words": words})
+
+
+def meaning(settings: Settings, book: Ledger | None) -> list[str]:
+    """What the next run's ε and δ mean for one person; empty where they are wrong."""
+    try:
+        return list(explain(checks.run_budget(settings, book)).lines)
+    except OptionError:
+        return []
+
+
+def _schema(studio: Studio) -> Schema | OpenSchema | None:
+    try:
+        return studio.schema()
+    except PrioryError:
+        return None
+
+
+def _public_rows(studio: Studio) -> int | None:
+    """How many rows the public table has, for who may say that the private one has about as many."""
+    try:
+        seen = next(iter(studio.surveyed().values()), None)
+    except PrioryError:
+        return None
+    return None if seen is None else seen.rows
+
+
+def _positions(epsilon: str) -> list[str]:
+    """The positions of the slider, with the typed ε among them."""
+    try:
+        typed = {epsilon} if 0 < float(epsilon) <= 1000 else set()
+    except ValueError:
+        typed = set()
+    return sorted({*POSITIONS, *typed}, key=float)
+
+
+def _init(studio: Studio, settings: Settings) -> tuple[str, ...]:
+    return commands.ledger(
+        settings, delta=checks.total_delta(settings), discovers=not isinstance(_schema(studio), Schema)
+    )
+
+
+def _plan(settings: Settings, book: Ledger | None) -> tuple[str, ...]:
+    return commands.plan(settings, epsilon=settings.epsilon, delta=checks.run_delta(settings, book))
+
+
+ROUTES = [("/budget", "GET", show), ("/budget", "POST", save), ("/budget/forecast.json", "GET", forecast)]

@@ -1,0 +1,146 @@
+"""Make screenshots: the steps of priory studio on the embedded town, in a real browser.
+
+Needs a Chromium (PRIORY_CHROMIUM, or one in the path) and playwright. By default the few that the documentation shows
+are written to docs/images/studio; with --all FOLDER every step, at 1280 and 400 pixels, light and dark.
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+ROOT = Path(__file__).resolve().parents[1]
+SHOWN = ROOT / "docs" / "images" / "studio"
+SIZES = {1280: 900, 400: 800}
+SCHEMES = ("light", "dark")
+# What the documentation shows: a step, a width and a colour scheme each.
+FEW = (
+    ("table", 1280, "light"),
+    ("column", 1280, "light"),
+    ("budget", 1280, "light"),
+    ("run", 400, "dark"),
+    ("quality", 1280, "light"),
+    ("ask", 1280, "light"),
+    ("heat", 400, "dark"),
+    ("history", 1280, "light"),
+)
+
+
+class Camera:
+    """Takes the page as it is, at the sizes and in the colours that are wanted."""
+
+    def __init__(self, page: "Page", folder: Path, *, takes_all: bool) -> None:
+        self.page, self._folder, self._takes_all = page, folder, takes_all
+
+    def take(self, name: str, show: str = "") -> None:
+        """Pictures of the page; `show` is scrolled to the top."""
+        for width, height in SIZES.items():
+            for scheme in SCHEMES:
+                if self._takes_all or (name, width, scheme) in FEW:
+                    self.page.set_viewport_size({"width": width, "height": height})
+                    self.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+                    self.page.evaluate("window.scrollTo(0, 0)")
+                    if show:
+                        self.page.locator(show).first.evaluate("each => each.scrollIntoView()")
+                    path = self._folder / f"{name}-{width}-{scheme}.png"
+                    self.page.screenshot(path=str(path), full_page=self._takes_all)
+                    print(f"{path.name}: {path.stat().st_size // 1000} kB")
+        self.page.set_viewport_size({"width": 1280, "height": SIZES[1280]})
+        self.page.emulate_media(color_scheme="light")
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """A studio of the folder; the address that lets a browser in."""
+    command = [sys.executable, "-m", "priory", "studio", str(folder), "--no-browser"]
+    path = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": path})
+    if process.stderr is None:
+        raise RuntimeError("the studio says nothing")
+    try:
+        yield next(line.split()[-1] for line in process.stderr if "token=" in line)
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def walk(camera: Camera, address: str) -> None:
+    """The whole flow on the town, from files to the history."""
+    page, base = camera.page, address.partition("/enter")[0]
+    page.goto(address)
+    page.check("input[name=private][value='register_2025.csv.gz']")
+    page.check("input[name=public][value='register_2024.csv.gz']")
+    page.fill("#name", "klosterwiek residents")
+    camera.take("table")
+    page.get_by_role("button", name="Next", exact=True).click()
+    page.get_by_role("button", name="Draft from the public table").click()
+    camera.take("columns")
+    page.get_by_role("link", name="income", exact=True).click()
+    camera.take("column")
+    page.goto(f"{base}/columns/yaml")
+    page.set_input_files("#file", str(ROOT / "src" / "priory" / "town" / "town.yaml"))
+    page.get_by_role("button", name="Save", exact=True).click()
+    page.goto(f"{base}/persons")
+    page.check("input[name=protects][value=person]")
+    page.select_option("#person", "person id")
+    camera.take("persons")
+    page.get_by_role("button", name="Next", exact=True).click()
+    page.fill("#rows", "25000")
+    page.fill("#total_epsilon", "3")
+    page.get_by_role("button", name="Make the ledger").click()
+    page.locator("#forecast [data-part]:not([hidden])").wait_for()
+    page.locator("#forecast[aria-busy=false]").wait_for()
+    camera.take("budget", "fieldset:nth-of-type(3)")
+    page.get_by_role("button", name="Next", exact=True).click()
+    page.fill("#purpose", "tables of the annual report")
+    camera.take("run")
+    page.get_by_role("button", name="Pay and start").click()
+    camera.take("running")
+    page.get_by_role("link", name="Explore it").click()
+    camera.take("quality")
+    page.goto(f"{base}/explore/ask?what=mean&column=income&by=district&test-column=sex&test-sign==&test-value=female")
+    page.locator("figure svg[role=img]").wait_for()
+    camera.take("ask", "fieldset")
+    page.goto(f"{base}/explore/ask?what=share&column=employment&by=district")
+    camera.take("heat", "#answer")
+    for name in ("rows", "more", "handing"):
+        page.goto(f"{base}/explore/{name}")
+        camera.take(name)
+    page.goto(f"{base}/history")
+    camera.take("history")
+
+
+def main() -> None:
+    """Make them."""
+    parser = argparse.ArgumentParser(description="Screenshots of priory studio.")
+    parser.add_argument("--all", type=Path, help="a folder for every step at every size and in every colour")
+    asked = parser.parse_args()
+    from playwright.sync_api import sync_playwright
+
+    folder = asked.all or SHOWN
+    folder.mkdir(parents=True, exist_ok=True)
+    chromium = os.environ.get("PRIORY_CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
+    with tempfile.TemporaryDirectory() as made, sync_playwright() as playwright:
+        project = Path(made) / "klosterwiek"
+        project.mkdir()
+        for file in (ROOT / "src" / "priory" / "town").glob("*.csv.gz"):
+            shutil.copy(file, project)
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        page = browser.new_context(viewport={"width": 1280, "height": SIZES[1280]}).new_page()
+        page.set_default_timeout(300_000)
+        with served(project) as address:
+            walk(Camera(page, folder, takes_all=asked.all is not None), address)
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()
