@@ -28,8 +28,7 @@ def replayed(_asked: object) -> Randomness:
     return Held(seed=7)
 
 
-for module in (priory.app.fit, priory.app.discover.job):
-    vars(module)["source_of"] = replayed
-
 if __name__ == "__main__":
+    for module in (priory.app.fit, priory.app.discover.job):
+        vars(module)["source_of"] = replayed
     main()

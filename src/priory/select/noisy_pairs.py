@@ -52,7 +52,9 @@ def strengths(measurements: Sequence[Measurement], model: Model, *, noise: float
 def surprises(measurements: Sequence[Measurement], model: Model) -> list[Clique]:
     """The cliques whose answers are farther from the model's than noise ever is, the most surprising first."""
     answers = model.answers([m.query for m in measurements])
-    found = {m.query.clique: _excess(m, a) / _spread(m) for m, a in zip(measurements, answers, strict=True)}
+    # What was measured without any noise surprises by any distance.
+    pairs = zip(measurements, answers, strict=True)
+    found = {m.query.clique: _excess(m, answer) / max(_spread(m), 1e-9) for m, answer in pairs}
     return [clique for clique in sorted(found, key=lambda c: -found[c]) if found[clique] > SURPRISING]
 
 
