@@ -71,7 +71,7 @@ class Browser(httpx.Client):
 
 def until(condition: Callable[[], bool]) -> None:
     """Wait for something that comes soon, or never does."""
-    ends = time.monotonic() + 90
+    ends = time.monotonic() + 300
     while not condition():
         assert time.monotonic() < ends
         time.sleep(0.05)

@@ -37,6 +37,28 @@ def test_the_measurements_of_all_make_one_model_nearer_to_the_truth() -> None:
     assert len(combined.marginal("a", "b", draws=3)) == 12
 
 
+def test_more_marginals_than_a_graphical_model_holds_are_combined() -> None:
+    schema = pr.Schema.coded({f"c{i}": 6 for i in range(12)}, name="dense")
+    rng = np.random.default_rng(1)
+    hidden = rng.normal(size=3_000)
+    columns = {
+        f"c{i}": np.digitize(hidden + rng.normal(size=3_000), [-2, -1, 0, 1, 2]).astype(np.int64) for i in range(12)
+    }
+    releases = [
+        pr.fit(columns, schema, epsilon=3, delta=1e-6, mechanism="weighing", randomness=Replay(seed=seed))
+        for seed in range(2)
+    ]
+    combined = combine(releases)
+    pairs = [("c0", "c5"), ("c3", "c11"), ("c7", "c8")]
+
+    def error(release: Release) -> float:
+        truths = [np.histogram2d(columns[a], columns[b], bins=(range(7), range(7)))[0] for a, b in pairs]
+        return sum(float(np.abs(release.model.project(p).values - t).sum()) for p, t in zip(pairs, truths, strict=True))
+
+    # All pairs of twelve columns make a graphical model of 6¹² cells.
+    assert error(combined) < np.mean([error(release) for release in releases])
+
+
 def test_budgets_are_added_up_by_composition() -> None:
     assert combine([released(0), released(1)]).statement.budget.amount == Fraction(1, 50)
     pure = combine([released(0, rho=None, epsilon=1), released(1, rho=None, epsilon="1/2")]).statement.budget

@@ -17,7 +17,7 @@ from priory.errors import DataError
 from priory.studio.folder import Folder
 from priory.studio.jobs import PRIORY
 from priory.studio.security import MOST_BYTES
-from studio_site import CANARY, Browser, Site, field_of, prepare, site, write_tables
+from studio_site import CANARY, Browser, Site, prepare, site, write_tables
 
 SCRIPT = "<script>alert(1)</script>"
 PAGES = (
@@ -356,19 +356,6 @@ def test_links_in_the_place_of_the_studio_s_own_files_are_refused(tmp_path: Path
     (folder / ".priory-studio").symlink_to(outside)
     with pytest.raises(DataError, match="leads out"), site(folder):
         pass
-
-
-def test_code_in_the_folder_is_not_run(tmp_path: Path) -> None:
-    write_tables(tmp_path)
-    for name in ("numpy.py", "yaml.py", "typer.py", "priory.py"):
-        (tmp_path / name).write_text("open('pwned', 'w').close()\n")
-    with site(tmp_path) as found:
-        browser = found.browser()
-        prepare(browser)
-        plan = field_of(browser.get("/run").text, "plan")
-        job = str(browser.submit("/run/start", plan=plan).url).rsplit("/", 1)[1]
-        assert browser.waits(job)["state"] == "ended"
-    assert not (tmp_path / "pwned").exists()
 
 
 def test_the_command_that_jobs_run_does_not_import_from_the_folder() -> None:

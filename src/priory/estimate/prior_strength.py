@@ -27,6 +27,7 @@ from priory.estimate.total import TotalEstimate
 from priory.model.bases import Base, PublicRows
 from priory.model.diagnostics import Diagnostics, ScheduledLevel
 from priory.model.model import Model
+from priory.model.rows import RowsTilted
 from priory.privacy.measurement import Measurement
 from priory.queries.factor import Array
 
@@ -49,8 +50,9 @@ SEARCHED = 6_000_000
 REFINED = Dual(accuracy=0.02, inner=40)
 # Oracle calls of one step, where they are small, and how many places all of its calls may go over.
 _MOST_CALLS, _LEAST_CALLS, _PLACES = 1000, 100, 1_000_000_000
-# What the diagnostics of such a model say of how it stopped.
-STOP = "posterior"
+# What the diagnostics of such a model say of how it stopped, upon public rows and upon rows that were drawn.
+POSTERIOR, WEIGHED = "posterior", "weighed"
+_AS_BORNE_OUT = "weigh as much as the noisy answers bear them out."
 
 
 def posterior(
@@ -140,7 +142,16 @@ def weighed(measurements: Iterable[Measurement], base: Base, total: float) -> Mo
     coupling = _coupling(setting, evidence.values + SPLIT * evidence.stddevs * setting.signs)
     chosen = _of_least_error(coupling, coupling.start())
     model = Model.of(base, coupling.problem.loss.layout.unpack(chosen.fit.theta), total)
-    return replace(model, diagnostics=_diagnostics(chosen, evidence))
+    drawn = replace(_diagnostics(chosen, evidence), stop=WEIGHED, reason=f"The drawn rows {_AS_BORNE_OUT}")
+    return replace(model, diagnostics=drawn)
+
+
+def reweighed(model: Model) -> PublicRows:
+    """The rows of a model's base with the weights that the model gives them."""
+    tilted = model.base.tilt(model.potentials)
+    if not isinstance(tilted, RowsTilted):
+        raise TypeError(f"a model of weighted rows is needed, not one of {model.base!r}")
+    return PublicRows(tilted.codes, model.domain, tilted.shares)
 
 
 def _of_least_error(coupling: CoupledFits, base: CoupledState) -> CoupledState:
@@ -174,8 +185,8 @@ def _diagnostics(chosen: CoupledState, evidence: Evidence) -> Diagnostics:
     step = ScheduledLevel(tuple(range(len(evidence.queries))), (temperature,) if math.isfinite(temperature) else ())
     return Diagnostics(
         solver="Dual",
-        stop=STOP,
-        reason="The public rows weigh as much as the noisy answers bear them out.",
+        stop=POSTERIOR,
+        reason=f"The public rows {_AS_BORNE_OUT}",
         estimated_error=math.sqrt(max(chosen.error, 0.0) / evidence.size),
         oracle_calls=chosen.calls,
         schedule=(step,),

@@ -10,13 +10,12 @@ import numpy as np
 from priory.errors import OptionError
 from priory.estimate.estimator import estimate
 from priory.estimate.measured import noisy
-from priory.estimate.prior_strength import SEARCHED, posterior
+from priory.estimate.prior_strength import SEARCHED, posterior, reweighed
 from priory.measure import measure
 from priory.mechanisms.steps.public_rows import check_public_rows, neighbourhood, starting_base, without_drift
 from priory.mechanisms.steps.total import counted, released_total
 from priory.model.bases import Product, PublicRows
 from priory.model.model import Model
-from priory.model.rows import RowsTilted
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
 from priory.privacy.journal import Transcript
@@ -25,13 +24,12 @@ from priory.queries.domain import Clique, Domain
 from priory.queries.query import Query
 from priory.queries.workload import Workload
 from priory.release import Release
+from priory.release.dense import LEAST_STDDEV
 from priory.select.information import informative_marginals
 from priory.select.workloads import default_workload
 
 # More would take minutes to estimate from, and add little.
 MOST_MARGINALS = 400
-# Public rows may be unable to meet answers exactly: noise below a row is taken for a row.
-LEAST_STDDEV = 1.0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -109,11 +107,3 @@ class Prior:
             base = neighbourhood(known, self.outside, np.random.default_rng(self.seed))
             model = posterior(measurements, base, total, self.public.records, searched=self.searched)
         return replace(Model.of(reweighed(model), {}, total), diagnostics=model.diagnostics)
-
-
-def reweighed(model: Model) -> PublicRows:
-    """The rows of a model's base with the weights that the model gives them."""
-    tilted = model.base.tilt(model.potentials)
-    if not isinstance(tilted, RowsTilted):
-        raise TypeError(f"a model of weighted rows is needed, not one of {model.base!r}")
-    return PublicRows(tilted.codes, model.domain, tilted.shares)

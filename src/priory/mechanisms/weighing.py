@@ -7,14 +7,11 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
 
-from priory.estimate.measured import noisy
-from priory.estimate.prior_strength import weighed
 from priory.measure import measure
 from priory.mechanisms.aim import AIM
-from priory.mechanisms.prior import LEAST_STDDEV, reweighed
 from priory.mechanisms.steps.fitted import Fitted, refitted
 from priory.mechanisms.steps.resolution import LEAST_FOR_ONE_WAYS, Resolution, share_of_one_ways
-from priory.model.bases import PublicRows, Uniform
+from priory.model.bases import Uniform
 from priory.model.model import Model
 from priory.privacy.budget import Budget, Number
 from priory.privacy.curator import Curator
@@ -23,20 +20,15 @@ from priory.privacy.measurement import Measurement
 from priory.queries.domain import Clique, Domain
 from priory.queries.query import Query
 from priory.release import Release
+from priory.release.dense import Dense
 from priory.release.estimated import estimated, uniform
-from priory.select.candidates import structure
-from priory.select.noisy_pairs import fitting, joining_pairs, strengths, strong_cliques
+from priory.select.noisy_pairs import joining_pairs, strengths, strong_cliques
 from priory.select.one_ways import OneWays
 
 # With more pairs of attributes than this all of them drown: marginals are chosen privately instead.
 MOST_PAIRS = 1_000
 # A pair's distance from what a noisy tree implies has about so many times the noise of its own answers.
 NOISE_OF_A_TREE = 1.8
-# Rows drawn for each record, while they are fewer than `Weighing.rows`: with half as many their sampling error shows.
-ROWS_A_RECORD = 8
-# Rows drawn for each record of a large table, and for a small one together.
-LEAST_A_RECORD, FEWEST_ROWS = 2, 50_000
-
 
 # Has queries answered for a share of the budget, in proportion to their weights, by a curator or from what one answered
 # before; nothing where nothing was answered. The note is for people.
@@ -54,10 +46,10 @@ class Weighing:
     A pure budget, with which so many marginals are too noisy, and a table of very many attributes are left to `AIM`.
 
     Attributes:
-        rows: about how many are drawn from the first model; more for a large table, fewer for a small one.
-        model_cells: how many cells all tables of the first model may have together.
+        rows: see `Dense`.
+        model_cells: see `Dense`.
         fewest_runs: into how many runs of values pairs must at least be cut, above the noise, for cliques to be chosen.
-        seed: of the rows, which are drawn from what was answered with noise.
+        seed: see `Dense`.
     """
 
     rows: int = 200_000
@@ -133,26 +125,9 @@ class Weighing:
         return strong_cliques(domain, tree, ordered, most_cells)
 
     def _model(self, answered: "_Answered") -> Model:
-        """Rows of the first model, weighted by all that is not in it."""
-        first, rest = self._first_model(answered)
-        evidence = noisy([*rest, *answered.everything], LEAST_STDDEV)
-        if not evidence:
-            return first
-        records = math.ceil(first.total)
-        count = max(min(ROWS_A_RECORD * records, self.rows), LEAST_A_RECORD * records, FEWEST_ROWS)
-        model = weighed(evidence, PublicRows(first.sample(count, seed=self.seed), first.domain), first.total)
-        return replace(Model.of(reweighed(model), {}, first.total), diagnostics=model.diagnostics)
-
-    def _first_model(self, answered: "_Answered") -> tuple[Model, list[Measurement]]:
-        """The model of one-way marginals, chosen cliques and what coarse pairs fit in, and the other coarse pairs."""
-        fitted = answered.one_ways.with_measured(answered.chosen) if answered.chosen else answered.one_ways
-        tree = structure(fitted.base.domain, [m.query.clique for m in fitted.measurements])
-        missed = strengths(answered.coarse, fitted.model)
-        added = set(fitting(tree, missed, most=len(missed), most_cells=self.model_cells))
-        inside = [m for m in answered.coarse if m.query.clique in added]
-        rest = [m for m in answered.coarse if m.query.clique not in added]
-        # An estimate that continues an earlier one keeps some of its noise: this one starts from the base.
-        return estimated([*fitted.measurements, *inside], fitted.base), rest
+        dense = Dense(rows=self.rows, model_cells=self.model_cells, seed=self.seed)
+        begin = (*answered.one_ways.measurements, *answered.chosen)
+        return dense.model(begin, answered.coarse, answered.everything, answered.one_ways.base)
 
 
 @dataclass(frozen=True, eq=False)

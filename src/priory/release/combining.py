@@ -8,12 +8,14 @@ from functools import reduce
 import numpy as np
 
 from priory.errors import OptionError, ReleaseError
+from priory.estimate.prior_strength import WEIGHED
 from priory.model.bases import Base
 from priory.privacy.budget import Budget, Currency
 from priory.privacy.explain import guarantee
 from priory.privacy.prices import converted
 from priory.privacy.statement import Statement, sum_of
-from priory.release.estimated import estimated, starts_from_public_data, uniform
+from priory.release.dense import Dense
+from priory.release.estimated import starts_from_public_data, uniform
 from priory.release.release import Release
 
 
@@ -34,7 +36,7 @@ def combine(releases: Sequence[Release]) -> Release:
     measurements = tuple(m for release in releases for m in release.measurements)
     statement = _statement([release.statement for release in releases])
     combined = Release(first.domain, measurements, statement, first.schema)
-    return combined.with_model(estimated(measurements, _base(releases)))
+    return combined.with_model(Dense().modelled(measurements, _base(releases)))
 
 
 def _check_alike(one: Release, other: Release) -> None:
@@ -62,7 +64,10 @@ def _is_same(one: Release, other: Release) -> bool:
 def _base(releases: Sequence[Release]) -> Base:
     """What the first of them that starts from something public starts from; every possible cell alike otherwise."""
     for model in (release.model for release in releases):
-        if model.diagnostics is not None and model.diagnostics.schedule and starts_from_public_data(model.base):
+        found = model.diagnostics
+        # Rows that were drawn are not public: what they were drawn by is among the measurements.
+        is_public = found is not None and found.schedule and found.stop != WEIGHED
+        if is_public and starts_from_public_data(model.base):
             return model.base
     return uniform(releases[0].domain, releases[0].schema)
 

@@ -8,7 +8,7 @@ from priory.data.schema import Schema
 from priory.errors import DataError, DomainError
 from priory.estimate.estimator import estimate
 from priory.estimate.measured import evidence, public_total
-from priory.estimate.prior_strength import STOP
+from priory.estimate.prior_strength import POSTERIOR, WEIGHED
 from priory.model.bases import Base, Uniform
 from priory.model.model import Model
 from priory.model.structural_zeros import rules_out, structural_zeros, without_zeros
@@ -30,8 +30,9 @@ def constrained(model: Model, measurements: Sequence[Measurement], schema: Schem
     if not zeros or rules_out(model, zeros):
         return model
     diagnostics = model.diagnostics
-    # Weighted public rows are their own base: estimated from them again, the answers would count twice.
-    can_repeat = diagnostics is not None and diagnostics.schedule and diagnostics.stop != STOP
+    # Weighted rows are their own base: estimated from them again, the answers would count twice.
+    is_posterior = diagnostics is not None and diagnostics.stop in (POSTERIOR, WEIGHED)
+    can_repeat = diagnostics is not None and diagnostics.schedule and not is_posterior
     try:
         base = without_zeros(model.base, schema.impossible())
         if can_repeat:

@@ -27,7 +27,8 @@ from priory.queries.domain import Domain
 from priory.queries.query import Query
 from priory.queries.workload import Workload
 from priory.release import archive, kept, rows
-from priory.release.estimated import constrained, estimated, uniform
+from priory.release.dense import Dense
+from priory.release.estimated import constrained, uniform
 from priory.release.parts import PARTS, PublicCheck, Round
 
 _REQUIRED = frozenset({"statement", "domain", "measurements"})
@@ -88,7 +89,7 @@ class Release:
         """The release's own model, or one estimated from the measurements where it has none."""
         if self.estimate is not None:
             return self.estimate
-        return estimated(self.measurements, uniform(self.domain, self.schema))
+        return Dense().modelled(self.measurements, uniform(self.domain, self.schema))
 
     def marginal(
         self, *columns: str | Iterable[str], where: Given = None, level: float | None = LEVEL, draws: int = DRAWS

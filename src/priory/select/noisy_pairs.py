@@ -15,6 +15,8 @@ from priory.queries.parts import Identity, Part, Recode
 from priory.queries.query import Query
 from priory.select.candidates import structure
 
+# Noise alone comes so many standard deviations above its mean once in millions of marginals.
+SURPRISING = 5.0
 # Triples of more cells are not chosen: what one cell says of them is below its noise.
 MOST_CELLS = 20_000
 
@@ -47,11 +49,24 @@ def strengths(measurements: Sequence[Measurement], model: Model, *, noise: float
     return {clique: excess[clique] for clique in sorted(excess, key=lambda c: -excess[c]) if excess[clique] > 0}
 
 
-def _excess(measurement: Measurement, answers: Array, times: float) -> float:
+def surprises(measurements: Sequence[Measurement], model: Model) -> list[Clique]:
+    """The cliques whose answers are farther from the model's than noise ever is, the most surprising first."""
+    answers = model.answers([m.query for m in measurements])
+    found = {m.query.clique: _excess(m, a) / _spread(m) for m, a in zip(measurements, answers, strict=True)}
+    return [clique for clique in sorted(found, key=lambda c: -found[c]) if found[clique] > SURPRISING]
+
+
+def _excess(measurement: Measurement, answers: Array, times: float = 1.0) -> float:
     """The L1 distance of noisy answers from a model's, less what Gaussian noise alone makes of it on average."""
     # The mean of |noise| of Gaussian noise is √(2/π) of its standard deviation.
     noise = math.sqrt(2 / math.pi) * float(np.sum(np.broadcast_to(measurement.stddev, measurement.query.shape)))
     return float(np.abs(measurement.values - answers).sum()) - times * noise
+
+
+def _spread(measurement: Measurement) -> float:
+    """The standard deviation of the L1 norm of a measurement's noise."""
+    variances = np.broadcast_to(np.square(measurement.stddev), measurement.query.shape)
+    return math.sqrt((1 - 2 / math.pi) * float(np.sum(variances)))
 
 
 def joining_pairs(domain: Domain, strength: Mapping[Clique, float], most_cells: float) -> list[Clique]:

@@ -3,7 +3,6 @@
 import math
 from fractions import Fraction
 
-from priory.data.schema import Schema
 from priory.data.schema.open import OpenSchema
 from priory.errors import OptionError, PrioryError
 from priory.privacy.budget import Budget, exact
@@ -143,28 +142,30 @@ def missing(studio: Studio) -> list[tuple[str, str]]:
         studio.folder.file(settings.private)
     except PrioryError:
         found.append(("table", "choose the private table"))
-    schema: Columns | None = None
-    try:
-        schema = studio.schema()
-    except PrioryError as error:
-        found.append(("columns", str(error)))
-    if schema is None and not found:
-        found.append(("columns", "declare the columns"))
-    elif isinstance(schema, OpenSchema):
-        found.append(("columns", "some columns are not known yet"))
-    found += [("columns", f"what was typed of {name!r} does not fit yet") for name in studio.drafts.read()]
-    found += _public_problems(studio)
+    found += _column_problems(studio) + _public_problems(studio)
     book = studio.ledger()
     if book is None:
-        found += [("persons", words) for words in person_problems(settings, schema).values()]
         found.append(("budget", "make the ledger"))
-    elif isinstance(schema, Schema):
-        try:
-            book.check(schema=schema.dump(), person=book.terms.person)
-        except PrioryError as error:
-            found.append(("columns", str(error)))
     found += [("budget", words) for words in run_problems(settings, book).values()]
     return found
+
+
+def _column_problems(studio: Studio) -> list[tuple[str, str]]:
+    """What is missing of the schema, and whether the ledger is for it."""
+    typed = [("columns", f"what was typed of {name!r} does not fit yet") for name in studio.drafts.read()]
+    try:
+        schema, book = studio.schema(), studio.ledger()
+        if schema is None:
+            return [("columns", "declare the columns"), *typed]
+        if isinstance(schema, OpenSchema):
+            return [("columns", "some columns are not known yet"), *typed]
+        if book is not None:
+            book.check(schema=schema.dump(), person=book.terms.person)
+    except PrioryError as error:
+        return [("columns", studio.folder.shown(str(error))), *typed]
+    if book is None:
+        return typed + [("persons", words) for words in person_problems(studio.settings, schema).values()]
+    return typed
 
 
 def _public_problems(studio: Studio) -> list[tuple[str, str]]:

@@ -45,6 +45,7 @@ class Studio:
         self.forecasts = Forecasts(folder, command)
         self._file = SettingsFile(folder.root / NAME)
         self.drafts = Drafts(folder.kept / "columns.json")
+        self._schema: tuple[str, str, Columns] | None = None  # the text that was read last, and what it says
         self._survey: tuple[object, dict[str, Seen]] | None = None
         self._fits: tuple[Mapping[str, Seen], Columns, dict[str, Misfit]] | None = None
         self._releases: dict[tuple[str, int, int], Release] = {}
@@ -78,8 +79,13 @@ class Studio:
         Raises:
             SchemaError: the file is wrong.
         """
-        text = self.schema_text()
-        return None if text is None else parsed(text, self.settings.schema)
+        text, name = self.schema_text(), self.settings.schema
+        if text is None:
+            return None
+        known = self._schema
+        if known is None or known[:2] != (text, name):
+            known = self._schema = (text, name, parsed(text, name))
+        return known[2]
 
     def write_schema(self, text: str) -> None:
         """Write the schema file."""

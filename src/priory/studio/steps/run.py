@@ -14,7 +14,7 @@ from priory.privacy.ledger import Entry, EntryState, Ledger
 from priory.privacy.recorder import partial_path
 from priory.studio import checks, commands
 from priory.studio.hub import RELEASE_SUFFIX, Studio
-from priory.studio.jobs import Busy, Job
+from priory.studio.jobs import Busy, Job, Kind
 from priory.studio.visit import Refusal, Visit
 
 _SHARE = re.compile(r"= (\S+) of (\S+) spent")
@@ -100,14 +100,16 @@ def earlier(visit: Visit) -> Job | None:
     return next((job for job in visit.studio.jobs.all() if job.plan == visit.text("plan")), None)
 
 
-def started(visit: Visit, order: Order, kind: str, back: str) -> Response:
+def started(visit: Visit, order: Order, kind: Kind, back: str) -> Response:
     """Start an order if it is the one that was confirmed."""
     if order.digest != visit.text("plan"):
-        return visit.go(back, note="changed")
+        # The same form may have started it in another tab just now.
+        same = earlier(visit)
+        return visit.go(back, note="changed") if same is None else visit.go(f"/run/{same.name}")
     lines = len(opened(visit.studio).entries())
     try:
         job = visit.studio.jobs.start(
-            "discover" if kind == "discover" else "fit",
+            kind,
             order.commands,
             output=order.output,
             paid=order.paid,

@@ -1,0 +1,104 @@
+"""Dense: the model of more marginals than a graphical model can hold, as weighted rows of one that holds some of them.
+
+Rows drawn from a first model are weighted by the other marginals, however these overlap: weighting takes time in
+proportion to rows times marginals. No answer is believed twice: it is in the first model, or rows are weighted by it.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from priory.estimate.measured import noisy
+from priory.estimate.prior_strength import reweighed, weighed
+from priory.model.bases import Base, PublicRows
+from priory.model.diagnostics import Diagnostics
+from priory.model.model import Model
+from priory.privacy.measurement import Measurement
+from priory.queries.domain import Clique, Domain
+from priory.release.estimated import estimated
+from priory.select.candidates import structure
+from priory.select.noisy_pairs import fitting, strengths, surprises
+
+# Rows drawn for each record, while they are fewer than `Dense.rows`: with half as many their sampling error shows.
+ROWS_A_RECORD = 8
+# Rows drawn for each record of a large table, and for a small one together.
+LEAST_A_RECORD, FEWEST_ROWS = 2, 50_000
+# A graphical model of more cells takes gigabytes on the way to its answers.
+MOST_CELLS = 20_000_000
+# Rows may be unable to meet answers exactly: noise below a row is taken for a row.
+LEAST_STDDEV = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dense:
+    """How large such a model is."""
+
+    rows: int = 200_000  # about how many are drawn; more for a large table, fewer for a small one
+    model_cells: int = 2_000_000  # how many cells all tables of the first model may have together
+    seed: int = 0  # of the rows, which are drawn from what was answered with noise
+
+    def modelled(self, measurements: Sequence[Measurement], base: Base) -> Model:
+        """The graphical model of all measurements where it is small enough or needs no tree; else weighted rows."""
+        tree = structure(base.domain, [m.query.clique for m in measurements])
+        if base.is_informative or tree.size_in_cells <= MOST_CELLS:
+            return estimated(measurements, base)
+        single = [m for m in measurements if len(m.query.clique) < 2]
+        # Without any one-way marginal the smallest ones begin.
+        begin = single or [min(measurements, key=lambda m: m.query.rows)]
+        return self.model(begin, [m for m in measurements if m not in begin], (), base)
+
+    def model(
+        self,
+        begin: Sequence[Measurement],
+        pairs: Sequence[Measurement],
+        everything: Sequence[Measurement],
+        base: Base,
+    ) -> Model:
+        """Rows of the first model, which holds at least what it begins with, weighted by all that is not in it."""
+        first, rest = self._first_model(begin, pairs, everything, base)
+        evidence = noisy(rest, LEAST_STDDEV)
+        if not evidence:
+            return first
+        records = math.ceil(first.total)
+        count = max(min(ROWS_A_RECORD * records, self.rows), LEAST_A_RECORD * records, FEWEST_ROWS)
+        last = weighed(evidence, PublicRows(first.sample(count, seed=self.seed), first.domain), first.total)
+        return replace(Model.of(reweighed(last), {}, first.total), diagnostics=_both(first, last))
+
+    def _first_model(
+        self,
+        begin: Sequence[Measurement],
+        pairs: Sequence[Measurement],
+        everything: Sequence[Measurement],
+        base: Base,
+    ) -> tuple[Model, list[Measurement]]:
+        """The model of what it begins with and what else must be in it and fits, and the rest."""
+        missed = strengths(pairs, estimated(begin, base))
+        inside, rest = self._parted(base.domain, begin, pairs, missed)
+        # An estimate that continues an earlier one keeps some of its noise: this one starts from the base.
+        first = estimated(inside, base)
+        triples = [m for m in everything if len(m.query.clique) > 2]
+        # Rows have one weight for all triples: a triple that stands out would have the noise of all others fitted, too.
+        inside_again, others = self._parted(base.domain, inside, everything, surprises(triples, first))
+        if len(inside_again) > len(inside):
+            first = estimated(inside_again, base)
+        return first, [*rest, *others]
+
+    def _parted(
+        self, domain: Domain, inside: Sequence[Measurement], more: Sequence[Measurement], wanted: Iterable[Clique]
+    ) -> tuple[list[Measurement], list[Measurement]]:
+        """What is in the model with those of `wanted` that fit in, and what is left of `more`."""
+        wanted = list(wanted)
+        tree = structure(domain, [m.query.clique for m in inside])
+        added = set(fitting(tree, wanted, most=len(wanted), most_cells=self.model_cells))
+        return (
+            [*inside, *(m for m in more if m.query.clique in added)],
+            [m for m in more if m.query.clique not in added],
+        )
+
+
+def _both(first: Model, last: Model) -> Diagnostics | None:
+    """The diagnostics of the last step, with the degrees of freedom that the first model has used beside its own."""
+    if first.diagnostics is None or last.diagnostics is None:
+        return last.diagnostics
+    degrees = first.diagnostics.degrees_of_freedom + last.diagnostics.degrees_of_freedom
+    return replace(last.diagnostics, degrees_of_freedom=degrees)
