@@ -28,8 +28,8 @@ def replayed(_asked: object) -> Randomness:
     return Held(seed=7)
 
 
-priory.app.fit.source_of = replayed  # type: ignore[assignment]
-priory.app.discover.job.source_of = replayed  # type: ignore[assignment]
+for module in (priory.app.fit, priory.app.discover.job):
+    vars(module)["source_of"] = replayed
 
 if __name__ == "__main__":
     main()

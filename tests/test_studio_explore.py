@@ -66,7 +66,7 @@ def browser(folder: Path) -> Iterator[Browser]:
 def answered(browser: Browser, **asked: object) -> str:
     """The page with the answer; it waits for the first one as a browser does."""
     while True:
-        page = browser.get("/explore/ask", params={"release": "a.priory", **asked}).text  # type: ignore[arg-type]
+        page = browser.get("/explore/ask", params={"release": "a.priory", **asked}).text  # type: ignore[dict-item]
         if 'http-equiv="refresh"' not in page:
             return page
 
@@ -104,7 +104,7 @@ def test_the_page_answers_what_its_command_line_and_its_python_answer(
 ) -> None:
     page = answered(browser, **asked)
     assert problems_of(page) == {}
-    downloaded = browser.get("/explore/answers.csv", params={"release": "a.priory", **asked}).text  # type: ignore[arg-type]
+    downloaded = browser.get("/explore/answers.csv", params={"release": "a.priory", **asked}).text  # type: ignore[dict-item]
     command, python = printed(page)
     monkeypatch.chdir(folder)
     with pytest.raises(SystemExit):
