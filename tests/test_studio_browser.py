@@ -264,7 +264,10 @@ def held(folder: Path) -> None:
         time.sleep(0.05)
 
 
-def test_a_cancelled_run_says_what_was_spent_and_can_still_be_released(person: Person, folder: Path) -> None:
+def test_a_cancelled_run_says_what_was_spent_and_can_still_be_released(
+    studio: Site, person: Person, folder: Path
+) -> None:
+    studio.studio.change(mechanism="independent")
     prepares(person)
     (folder / "hold").touch()
     person.presses("Pay and start")
