@@ -63,7 +63,7 @@ def browser(folder: Path) -> Iterator[Browser]:
         yield found.browser()
 
 
-def answered(browser: Browser, **asked: object) -> str:
+def answered(browser: Browser, **asked: Any) -> str:
     """The page with the answer; it waits for the first one as a browser does."""
     while True:
         page = browser.get("/explore/ask", params={"release": "a.priory", **asked}).text  # type: ignore[dict-item]
@@ -77,7 +77,7 @@ def printed(page: str) -> tuple[list[str], str]:
     return shlex.split(unescape(command)), unescape(python)
 
 
-QUESTIONS: list[dict[str, object]] = [
+QUESTIONS: list[dict[str, Any]] = [
     {"what": "count"},
     {"what": "count", "by": "sex"},
     {"what": "count", "by": ["sex", EVIL]},
@@ -96,7 +96,7 @@ QUESTIONS: list[dict[str, object]] = [
 
 @pytest.mark.parametrize("asked", QUESTIONS, ids=lambda asked: "-".join(map(str, asked.values()))[:40])
 def test_the_page_answers_what_its_command_line_and_its_python_answer(
-    asked: dict[str, object],
+    asked: dict[str, Any],
     browser: Browser,
     folder: Path,
     capsys: pytest.CaptureFixture[str],
@@ -134,7 +134,7 @@ def test_the_page_answers_what_its_command_line_and_its_python_answer(
     ],
 )
 def test_a_question_that_cannot_be_answered_says_so_beside_its_field(
-    asked: dict[str, object], field: str, browser: Browser
+    asked: dict[str, Any], field: str, browser: Browser
 ) -> None:
     assert list(problems_of(answered(browser, **asked))) == [field]
 
