@@ -60,7 +60,7 @@ class Person:
 
     def __init__(self, browser: Any, address: str, token: str, **options: Any) -> None:
         self.context = browser.new_context(viewport={"width": 1280, "height": 900}, **options)
-        self.context.set_default_timeout(120_000)
+        self.context.set_default_timeout(300_000)
         self.page = self.context.new_page()
         self.address = address
         self.complaints: list[str] = []
