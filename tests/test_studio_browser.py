@@ -77,8 +77,10 @@ def protects_persons(person: Person) -> None:
     person.presses("Next")
 
 
-def makes_ledger(person: Person, *, total: str = "3", delta: str = "1e-6", epsilon: str = "1") -> None:
-    person.page.fill("#rows", str(ROWS))
+def makes_ledger(
+    person: Person, *, total: str = "3", delta: str = "1e-6", epsilon: str = "1", rows: str = str(ROWS)
+) -> None:
+    person.page.fill("#rows", rows)
     person.page.fill("#total_epsilon", total)
     person.page.fill("#total_delta", delta)
     person.page.fill("#epsilon", epsilon)
@@ -86,14 +88,12 @@ def makes_ledger(person: Person, *, total: str = "3", delta: str = "1e-6", epsil
     person.waits_for("The ledger was made")
 
 
-def prepares(person: Person, *, public: bool = True, **budget: str) -> None:
-    chooses_files(person, public=public)
+def prepares(person: Person, **budget: str) -> None:
+    chooses_files(person)
     uploads_schema(person)
     protects_persons(person)
     makes_ledger(person, **budget)
-    # Without public data the tests take a mechanism of the papers, which knows no effort.
-    if public:
-        person.page.select_option("#effort", "low")
+    person.page.select_option("#effort", "low")
     person.presses("Next")
 
 
@@ -268,11 +268,9 @@ def held(folder: Path) -> None:
         time.sleep(0.05)
 
 
-def test_a_cancelled_run_says_what_was_spent_and_can_still_be_released(
-    studio: Site, person: Person, folder: Path
-) -> None:
-    studio.studio.change(mechanism="mst")
-    prepares(person, public=False)
+def test_a_cancelled_run_says_what_was_spent_and_can_still_be_released(person: Person, folder: Path) -> None:
+    # No forecast, which would wait, too: only the run is held.
+    prepares(person, rows="")
     (folder / "hold").touch()
     person.presses("Pay and start")
     held(folder)
@@ -295,7 +293,7 @@ def test_a_cancelled_run_says_what_was_spent_and_can_still_be_released(
 def test_a_killed_server_loses_nothing(folder: Path, browser: Any) -> None:
     with Served(folder) as served:
         person = Person(browser, served.address, served.token)
-        prepares(person)
+        prepares(person, rows="")
         (folder / "hold").touch()
         person.presses("Pay and start")
         held(folder)
