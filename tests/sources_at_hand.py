@@ -147,6 +147,7 @@ def open_spark_cluster(request: pytest.FixtureRequest, table: Any, schema: Schem
     return opened(spark_frame(request, table, sparks.CLUSTER), schema, rule)
 
 
+IN_PROCESSES = "Spark in two worker processes"
 # The name of each kind, and how it is opened.
 SOURCES: dict[str, Opener] = {
     "pyarrow": open_arrow,
@@ -158,7 +159,7 @@ SOURCES: dict[str, Opener] = {
     "a DuckDB relation": open_relation,
     "an Arrow stream": open_stream,
     "Spark": open_spark,
-    "Spark in two worker processes": open_spark_cluster,
+    IN_PROCESSES: open_spark_cluster,
     "PostgreSQL": open_postgres,
     "SQLite": open_sqlite,
 }

@@ -243,7 +243,7 @@ if how == "full":
         return answer(self, *args, **more)
     curator.Curator.choose = choose
 else:
-    release.estimated = release.constrained = planted
+    release.Dense.modelled = release.constrained = planted
 main(sys.argv[3:])
 """
 

@@ -67,7 +67,7 @@ def browser(folder: Path) -> Iterator[Browser]:
 def answered(browser: Browser, **asked: Any) -> str:
     """The page with the answer; it waits for the first one as a browser does."""
     while True:
-        page = browser.get("/explore/ask", params={"release": "a.priory", **asked}).text  # type: ignore[dict-item]
+        page = browser.get("/explore/ask", params={"release": "a.priory", **asked}).text
         if 'http-equiv="refresh"' not in page:
             return page
 
@@ -116,7 +116,7 @@ def test_the_page_answers_what_its_command_line_and_its_python_answer(
 ) -> None:
     page = answered(browser, **asked)
     assert problems_of(page) == {}
-    downloaded = browser.get("/explore/answers.csv", params={"release": "a.priory", **asked}).text  # type: ignore[dict-item]
+    downloaded = browser.get("/explore/answers.csv", params={"release": "a.priory", **asked}).text
     command, python = printed(page)
     monkeypatch.chdir(folder)
     with pytest.raises(SystemExit):

@@ -24,7 +24,7 @@ from priory.privacy.ledger import Ledger
 from priory.privacy.progress import Progress, Step, silent
 from priory.privacy.randomness import Randomness, source_of
 from priory.privacy.recorder import Recorder
-from priory.privacy.statement import Statement, cost_of, sum_of
+from priory.privacy.statement import cost_of, sum_of
 from priory.queries.sensitivity import Relation
 from priory.queries.workload import Workload
 from priory.release import Release
@@ -146,9 +146,10 @@ def fit(
             curator = Curator(
                 reservation, source, randomness=noise, progress=progress, impossible=zeros, journal=recorder
             )
-            recorder.begin(_at_effort(curator.statement(entry.name), effort), reservation.number)
+            unusual = "" if effort == NORMAL else effort
+            recorder.begin(replace(curator.statement(entry.name), effort=unusual), reservation.number)
             release = recipe.run(curator, budget)
-        release = replace(release, statement=_at_effort(release.statement, effort)).with_schema(schema)
+        release = replace(release, statement=replace(release.statement, effort=unusual)).with_schema(schema)
         # What was measured is paid for, whether or not a model can be made of it.
         with suppress(PrioryError):
             release = release.with_estimate()
@@ -158,11 +159,6 @@ def fit(
         if release.estimate is not None:
             warn_after(budget, release.estimate.total)
         return release
-
-
-def _at_effort(statement: Statement, effort: str) -> Statement:
-    """The statement with the effort of the run, where it is not the usual."""
-    return replace(statement, effort="" if effort == NORMAL else effort)
 
 
 def _read_so_far(progress: Progress, budget: Budget, _share: float, note: str) -> None:

@@ -57,7 +57,7 @@ def _tables(categories: int) -> dict[str, MemorySource]:
         "no rows": coded(Domain.of({"a": 3}), []),
         "one row": coded(Domain.of({"a": 3, "b": 2}), [[1, 0]]),
         "one column of one value": coded(Domain.of({"a": 1}), [[0]] * 5),
-        f"{categories:,} categories": coded(Domain.of({"a": categories}), [[i] for i in range(1000)]),
+        f"{categories:,} categories": coded(Domain.of({"a": categories}), [[i % categories] for i in range(1000)]),
     }
 
 

@@ -58,11 +58,12 @@ def plan(
     _check_options(check, public, price, ledger, as_lines=as_lines)
     described = Schema.load(schema)
     is_for_people = not (as_json or as_lines)
+    with working("reading the public table", is_wanted=is_for_people):
+        planner = Planner.of(described, rows, mechanism=mechanism, public=public, effort=effort)
     if is_for_people:
         write(_facts(described, rows, chosen(mechanism, has_public=public is not None).name, budgets))
         sys.stdout.flush()
-    with working("reading the public table" if public else "rehearsing", is_wanted=is_for_people):
-        planner = Planner.of(described, rows, mechanism=mechanism, public=public, effort=effort)
+    with working("rehearsing", is_wanted=is_for_people):
         rehearsals = []
         for found in planner.forecasts(budgets, seconds=seconds, runs=runs):
             rehearsals += [found] if found.is_final else []

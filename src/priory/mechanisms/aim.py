@@ -92,18 +92,12 @@ class AIM:
 
     def run(self, curator: Curator, budget: Budget) -> Release:
         """Spend `budget`, a round at a time."""
-        candidates = self._checked(curator.domain)
-        start = Fitted.start(curator, starting_base(curator.domain, self.public))
-        return self._spent(curator, budget, candidates, start, Fraction(0))
+        return self.continued(curator, budget, None, Fraction(0))
 
-    def continued(self, curator: Curator, budget: Budget, start: Fitted, paid: Fraction) -> Release:
+    def continued(self, curator: Curator, budget: Budget, start: Fitted | None, paid: Fraction) -> Release:
         """Spend the rest of `budget`, of which a part was `paid` for one-way marginals that `start` has."""
-        return self._spent(curator, budget, self._checked(curator.domain), start, paid)
-
-    def _spent(
-        self, curator: Curator, budget: Budget, candidates: Candidates, start: Fitted, paid: Fraction
-    ) -> Release:
         domain = curator.domain
+        candidates = self._checked(domain)
         fitted, left = self._measured_one_ways(curator, budget, start, paid)
         share = left / max(Fraction(1), self.rounds * len(domain))
         number = 0
@@ -136,16 +130,19 @@ class AIM:
         return Candidates.of(domain, self.workload, MOST_CELLS)
 
     def _measured_one_ways(
-        self, curator: Curator, budget: Budget, start: Fitted, paid: Fraction
+        self, curator: Curator, budget: Budget, start: Fitted | None, paid: Fraction
     ) -> tuple[Fitted, Fraction]:
         """The estimate from one-way marginals, and what is left; what is asked again depends on noisy answers only."""
+        if start is None:
+            start = Fitted.start(curator, starting_base(curator.domain, self.public))
         curator.check(budget.part(1 - paid) if paid else budget)
         curator.report_progress(0, note="one-way marginals")
         one_ways, first = self.one_ways, budget.part(self.one_ways.first)
         asked = one_ways.strategy(curator.domain)
         unpaid = budget.part(one_ways.first - paid)
         fitted = start.with_measured(measure(curator, list(asked), unpaid, shares=list(asked.values())))
-        fitted = fitted.without_drifted(curator, self.public)
+        if self.public is not None:
+            fitted = fitted.without_drifted(curator, self.public)
         again = one_ways.still_noisy(asked, first, fitted.model.total)
         if one_ways.most == one_ways.first or not again:
             return fitted, budget.amount * (1 - one_ways.first)

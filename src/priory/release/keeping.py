@@ -94,7 +94,8 @@ def _is_finite(found: Drawn) -> bool:
 
 
 def _write(file: KeptFile, target: Path) -> None:
-    with suppress(OSError, DataError):
+    # Numbers that are not finite, such as the temperature of a model that nothing moves, are not kept: a ValueError.
+    with suppress(OSError, DataError, ValueError):
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with written_whole(target) as draft:
             draft.write_bytes(file.data())

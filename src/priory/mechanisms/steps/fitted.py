@@ -61,7 +61,7 @@ class Fitted:
         base = without_zeros(base, curator.impossible)
         return cls(base, curator.public_count, Model(base, {}, max(1.0, curator.public_total or 1.0)))
 
-    def without_drifted(self, curator: Curator, public: PublicRows | None) -> "Fitted":
+    def without_drifted(self, curator: Curator, public: PublicRows) -> "Fitted":
         """Estimated anew without public rows, where by the noisy answers some of their columns have drifted."""
         gone = _drifted(self.model, public, self.measurements)
         if not gone:
