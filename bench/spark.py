@@ -2,8 +2,8 @@
 
 `python -m bench spark` counts 20 million rows. Other sizes, and a fit from end to end:
 
-    python -m bench.spark --rows 200000000 --folder /tmp/priory-spark --memory 2g
-    python -m bench.spark --rows 200000000 --folder /tmp/priory-spark --memory 2g --only fit
+    python -m bench.spark --rows 200000000 --folder FOLDER --memory 2g
+    python -m bench.spark --rows 200000000 --folder FOLDER --memory 2g --only fit
 
 Rows are made once and results are kept in the folder: what is there already is not done again.
 """

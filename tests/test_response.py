@@ -77,16 +77,21 @@ def by_brute_force(response: Response, draws: int) -> list[np.ndarray]:
     return [found[a:b] for a, b in itertools.pairwise(ends)]
 
 
+def responding(cliques: tuple[Clique, ...], seed: int, temperature: float) -> Response:
+    """How a model on these cliques responds to noise on them, and every other time to noise on merged values, too."""
+    model = model_on(cliques, seed)
+    queries = [Query.marginal(DOMAIN, clique) for clique in cliques]
+    if seed % 2:
+        queries.append(Query.product(DOMAIN, {"b": MERGED}))
+    return Response.of(model, measured(model, queries), temperature)
+
+
 @settings(max_examples=25)
 @given(st.integers(0, 50), st.sampled_from([TREE, LOOP, (("a", "b", "c"), ("c", "d"), ("a",))]), st.floats(0.01, 10))
 def test_tables_move_as_the_whole_problem_solved_at_once(
     seed: int, cliques: tuple[Clique, ...], temperature: float
 ) -> None:
-    model = model_on(cliques, seed)
-    queries = [Query.marginal(DOMAIN, clique) for clique in cliques]
-    if seed % 2:
-        queries.append(Query.product(DOMAIN, {"b": MERGED}))
-    response = Response.of(model, measured(model, queries), temperature)
+    response = responding(cliques, seed, temperature)
     counts = response.counts(3, 0)
     expected = by_brute_force(response, 3)
     for index, wanted in enumerate(expected):
@@ -120,11 +125,7 @@ def on_the_joint(response: Response, draws: int) -> list[np.ndarray]:
 def test_on_a_tree_tables_move_as_the_joint_table_does(
     seed: int, cliques: tuple[Clique, ...], temperature: float
 ) -> None:
-    model = model_on(cliques, seed)
-    queries = [Query.marginal(DOMAIN, clique) for clique in cliques]
-    if seed % 2:
-        queries.append(Query.product(DOMAIN, {"b": MERGED}))
-    response = Response.of(model, measured(model, queries), temperature)
+    response = responding(cliques, seed, temperature)
     counts = response.counts(3, 0)
     for index, wanted in enumerate(on_the_joint(response, 3)):
         np.testing.assert_allclose(response.moved(index, counts, 0).reshape(wanted.shape), wanted, atol=0.05)

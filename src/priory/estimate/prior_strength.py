@@ -51,7 +51,7 @@ SEARCHED = 6_000_000
 REFINED = Dual(accuracy=0.02, inner=40)
 # Oracle calls of one step, where they are small, and how many places all of its calls may go over.
 _MOST_CALLS, _LEAST_CALLS, _PLACES = 1000, 100, 1_000_000_000
-# What the diagnostics of such a model say of how it stopped, upon public rows and upon rows that were drawn.
+# How such a model says that it stopped: with public rows, and with rows that were drawn.
 POSTERIOR, WEIGHED = "posterior", "weighed"
 _AS_BORNE_OUT = "weigh as much as the noisy answers bear them out."
 
