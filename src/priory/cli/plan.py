@@ -35,7 +35,10 @@ def plan(
     relation: RelationName = Relation.ADD_REMOVE.value,
     mechanism: Annotated[
         str | None,
-        typer.Option(help="Which recipe; default: aim, or prior with --public.", autocompletion=complete_mechanism),
+        typer.Option(
+            help="Which recipe; default: weighing, aim for many columns, prior with --public.",
+            autocompletion=complete_mechanism,
+        ),
     ] = None,
     public: Annotated[Path | None, typer.Option(help="A public table with the same columns, to rehearse on.")] = None,
     effort: Effort = NORMAL,

@@ -55,7 +55,7 @@ class Weighing:
     Attributes:
         rows: see `Dense`.
         model_cells: see `Dense`.
-        fewest_runs: the runs of values into which pairs must be cut at least, above the noise, for cliques to be chosen by them.
+        fewest_runs: into how many runs of values pairs must be cut, above the noise, for cliques to be chosen by them.
         fewest_for_a_tree: the same for a tree of pairs to be chosen privately, where they cannot be cut into so many.
         seed: see `Dense`.
     """

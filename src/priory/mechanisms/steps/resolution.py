@@ -25,7 +25,7 @@ BARE, STEEP = 0.03, 1.4
 SHARES = (3, 3, 4)
 # Where few runs of values are above the noise, what is left goes to coarse pairs, to the choice of a tree and to its
 # pairs: how far the strongest pairs are from independence is above the noise of a choice where their cells drown.
-FEW_RUNS_SHARES = (5, 1, 4)
+FEW_RUNS_SHARES = (6, 1, 3)
 # Where hardly any are, at nine tenths of what is left, a tree tells nothing: everything is the coarse pairs again.
 HARDLY_ANY_SHARES = (9, 1)
 # Where fewer than these are, one-way marginals get the most they may.
