@@ -76,6 +76,7 @@ class Weighing:
         """Measure step by step, then estimate."""
         if _is_left_to_aim(curator.domain, budget):
             return AIM(model_cells=self.model_cells).run(curator, budget)
+        one_ways = OneWays().strategy(curator.domain)
         start = Fitted.start(curator, Uniform(curator.domain))
         curator.check(budget)
         numbers = itertools.count(1)
@@ -88,7 +89,7 @@ class Weighing:
             curator.report_progress(next(numbers), note="choosing a tree")
             return spanning_tree(curator, _merged_pairs(one_ways), one_ways.model, share)
 
-        answered = self._answered(start, budget, ask, join)
+        answered = self._answered(one_ways, start, budget, ask, join)
         curator.report_progress(next(numbers), note="weighing rows")
         release = Release(curator.domain, answered.measurements, curator.statement("weighing"))
         return release.with_model(self._model(answered))
@@ -103,13 +104,16 @@ class Weighing:
         start = Fitted(base, public, Model(base, {}, max(1.0, float(transcript.public_total or 1))))
         # What was answered has its queries with it: any will do in place of those that were chosen.
         queries = [Query.marginal(release.domain, name) for name in release.domain]
-        answered = self._answered(start, budget, lambda *_: next(batches, ()), lambda *_: queries)
+        one_ways = OneWays().strategy(release.domain)
+        answered = self._answered(one_ways, start, budget, lambda *_: next(batches, ()), lambda *_: queries)
         return release.with_model(self._model(answered))
 
-    def _answered(self, start: Fitted, budget: Budget, ask: Ask, join: Join) -> "_Answered":
+    def _answered(
+        self, first: Mapping[Query, Number], start: Fitted, budget: Budget, ask: Ask, join: Join
+    ) -> "_Answered":
         """One-way marginals, coarse pairs, chosen cliques, everything: each depends on what was answered before."""
         domain = start.base.domain
-        one_ways, share = _one_ways(start, budget, ask)
+        one_ways, share = _one_ways(first, start, budget, ask)
         if len(domain) < 2:
             return _Answered(one_ways)
         resolution = Resolution.of(
@@ -167,10 +171,9 @@ class _Answered:
         return (*self.one_ways.measurements, *self.coarse, *self.chosen, *self.everything)
 
 
-def _one_ways(start: Fitted, budget: Budget, ask: Ask) -> tuple[Fitted, Fraction]:
+def _one_ways(asked: Mapping[Query, Number], start: Fitted, budget: Budget, ask: Ask) -> tuple[Fitted, Fraction]:
     """The estimate from one-way marginals, and the share they got, which depends on the noisy number of rows."""
     domain = start.base.domain
-    asked = OneWays().strategy(domain)
     first = LEAST_FOR_ONE_WAYS if len(domain) > 1 else Fraction(1)
     fitted = start.with_measured(ask("one-way marginals", asked, budget.part(first)))
     share = share_of_one_ways(domain, budget, fitted.model.total)

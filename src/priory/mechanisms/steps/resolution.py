@@ -25,7 +25,9 @@ BARE, STEEP = 0.03, 1.4
 SHARES = (3, 3, 4)
 # Where few runs of values are above the noise, what is left goes to coarse pairs, to the choice of a tree and to its
 # pairs: how far the strongest pairs are from independence is above the noise of a choice where their cells drown.
-FEW_RUNS_SHARES = (6, 1, 3)
+FEW_RUNS_SHARES = (5, 1, 4)
+# In both cases pairs are cut into fewer runs than are above the noise, by this factor.
+COARSER = 0.65
 # Where hardly any are, at nine tenths of what is left, a tree tells nothing: everything is the coarse pairs again.
 HARDLY_ANY_SHARES = (9, 1)
 # Where fewer than these are, one-way marginals get the most they may.
@@ -79,7 +81,7 @@ class Resolution:
             return cls(coarse, runs_of_values, chosen=chosen, everything=everything, last=last)
         coarse, everything = left.split(HARDLY_ANY_SHARES)
         count = _runs_above_noise(domain, coarse, total, ways=2)
-        runs_of_values = int(max(2, min(count, MOST_RUNS)))
+        runs_of_values = round(max(2, min(COARSER * count, MOST_RUNS)))
         if count < fewest_for_a_tree:
             return cls(coarse, runs_of_values, everything=everything)
         coarse, choosing, chosen = left.split(FEW_RUNS_SHARES)
