@@ -63,7 +63,7 @@ class Weighing:
     rows: int = 200_000
     model_cells: int = 2_000_000
     fewest_runs: float = 8
-    fewest_for_a_tree: float = 5
+    fewest_for_a_tree: float = 3
     seed: int = 0
     # At most this is spent on private choices.
     choice_share: ClassVar[Fraction] = Fraction(FEW_RUNS_SHARES[1], sum(FEW_RUNS_SHARES))
