@@ -48,7 +48,10 @@ def fit(
     rho: Rho = None,
     mechanism: Annotated[
         str | None,
-        typer.Option(help="Which recipe; default: aim, or prior with --public.", autocompletion=complete_mechanism),
+        typer.Option(
+            help="Which recipe; default: weighing, aim for many columns, prior with --public.",
+            autocompletion=complete_mechanism,
+        ),
     ] = None,
     public: Annotated[str | None, typer.Option(help="A public table with the same columns, to start from.")] = None,
     public_query: Annotated[

@@ -11,7 +11,6 @@ import typer
 
 from priory.app.forecast import RUNS, SECONDS, Forecast, Planner, Rehearsal
 from priory.app.public_check import public_fitness
-from priory.app.registry import chosen
 from priory.cli.fit import complete_mechanism
 from priory.cli.output import AsJson, json_escaped, say, write, write_json
 from priory.cli.privacy import Delta, Effort, RelationName
@@ -36,7 +35,10 @@ def plan(
     relation: RelationName = Relation.ADD_REMOVE.value,
     mechanism: Annotated[
         str | None,
-        typer.Option(help="Which recipe; default: aim, or prior with --public.", autocompletion=complete_mechanism),
+        typer.Option(
+            help="Which recipe; default: weighing, aim for many columns, prior with --public.",
+            autocompletion=complete_mechanism,
+        ),
     ] = None,
     public: Annotated[Path | None, typer.Option(help="A public table with the same columns, to rehearse on.")] = None,
     effort: Effort = NORMAL,
@@ -61,7 +63,7 @@ def plan(
     with working("reading the public table", is_wanted=is_for_people):
         planner = Planner.of(described, rows, mechanism=mechanism, public=public, effort=effort)
     if is_for_people:
-        write(_facts(described, rows, chosen(mechanism, has_public=public is not None).name, budgets))
+        write(_facts(described, rows, planner.mechanism.name, budgets))
         sys.stdout.flush()
     with working("rehearsing", is_wanted=is_for_people):
         rehearsals = []

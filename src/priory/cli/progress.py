@@ -59,8 +59,9 @@ class Pace:
     def left(self) -> float | None:
         """Seconds until the end, as far as they can be told."""
         left = time_left(list(self._seen))
-        # What was left when the last report came, less the time since.
-        return None if left is None else max(0.0, left - (self.elapsed - self._seen[-1][0]))
+        # What was left when the last report came, less the time since; where it takes longer, nobody knows.
+        rest = None if left is None else left - (self.elapsed - self._seen[-1][0])
+        return rest if rest is None or rest > 0 else None
 
     def __str__(self) -> str:
         left = self.left
