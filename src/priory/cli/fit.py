@@ -18,7 +18,7 @@ from priory.cli.notebook import check_notebook, write_notebook
 from priory.cli.output import AsJson, Stopped, say, write_json, write_statement
 from priory.cli.privacy import Delta, Effort, Epsilon, Rho, Unit, check_release_name
 from priory.cli.progress import shown
-from priory.cli.tables import Adbc, DatabaseQuery, Driver, Engine, public_of, table_of
+from priory.cli.tables import Adbc, DatabaseQuery, Driver, Engine, PublicQuery, public_of, table_of
 from priory.data.schema import Schema
 from priory.errors import NOTHING_SPENT, PrioryError, SizeError, Spent
 from priory.mechanisms.steps.effort import NORMAL
@@ -51,9 +51,7 @@ def fit(
         typer.Option(help="Which recipe; default: aim, or prior with --public.", autocompletion=complete_mechanism),
     ] = None,
     public: Annotated[str | None, typer.Option(help="A public table with the same columns, to start from.")] = None,
-    public_query: Annotated[
-        str | None, typer.Option(metavar="SELECT", help="Or with --adbc, the query that gives the public table.")
-    ] = None,
+    public_query: PublicQuery = None,
     by: Annotated[
         list[str] | None, typer.Option(help="Columns, with commas, that make groups; again for finer.")
     ] = None,
