@@ -5,6 +5,8 @@ tables live and opens it there, and add its line to SOURCES. What it needs (a se
 asks `request` for; where that cannot be had, it skips with the reason.
 """
 
+import gzip
+import io
 import itertools
 from collections.abc import Callable
 from pathlib import Path
@@ -50,6 +52,17 @@ def parquet(request: pytest.FixtureRequest, table: Any) -> Path:
 
     path = folder_of(request) / "table.parquet"
     files.write_table(table, path)
+    return path
+
+
+def write_csv(path: Path, names: list[str], rows: list[list[str | None]], end: str = "\n") -> Path:
+    """A CSV file in which nulls are empty cells and every text is quoted."""
+    out = io.StringIO()
+    lines: list[list[str | None]] = [[*names], *rows]
+    for row in lines:
+        out.write(",".join("" if cell is None else '"' + cell.replace('"', '""') + '"' for cell in row) + end)
+    data = out.getvalue().encode()
+    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
     return path
 
 
