@@ -89,10 +89,11 @@ def makes_ledger(
 
 
 def prepares(person: Person, **budget: str) -> None:
+    """The steps to the run; without a number of rows, and so without a forecast, which would be made meanwhile."""
     chooses_files(person)
     uploads_schema(person)
     protects_persons(person)
-    makes_ledger(person, **budget)
+    makes_ledger(person, rows="", **budget)
     person.page.select_option("#effort", "low")
     person.presses("Next")
 
@@ -220,7 +221,7 @@ def test_from_names_alone_by_discovery(person: Person, folder: Path) -> None:
     person.page.select_option("#kind", "id")
     person.presses("Save, and all columns")
     protects_persons(person)
-    makes_ledger(person, total="20", delta="1e-3")
+    makes_ledger(person, total="20", delta="1e-3", rows="")
     person.goes("/columns/discover")
     person.page.fill("#discover_epsilon", "8")
     person.page.fill("#discover_delta", "1e-4")
@@ -269,8 +270,7 @@ def held(folder: Path) -> None:
 
 
 def test_a_cancelled_run_says_what_was_spent_and_can_still_be_released(person: Person, folder: Path) -> None:
-    # No forecast, which would wait, too: only the run is held.
-    prepares(person, rows="")
+    prepares(person)
     (folder / "hold").touch()
     person.presses("Pay and start")
     held(folder)
@@ -295,7 +295,7 @@ def test_a_cancelled_run_says_what_was_spent_and_can_still_be_released(person: P
 def test_a_killed_server_loses_nothing(folder: Path, browser: Any) -> None:
     with Served(folder) as served:
         person = Person(browser, served.address, served.token)
-        prepares(person, rows="")
+        prepares(person)
         (folder / "hold").touch()
         person.presses("Pay and start")
         held(folder)
