@@ -172,8 +172,9 @@ def test_nothing_but_a_tree_is_chosen_privately(monkeypatch: pytest.MonkeyPatch)
         raise PermissionError
 
     monkeypatch.setattr(Curator, "choose", refuse)
-    for options in ({"fewest_runs": 0.0}, {"fewest_runs": np.inf, "fewest_for_a_tree": np.inf}):
-        assert weighed_release(dependent(500), **options).statement.mechanism == "weighing"
+    for fewest, for_a_tree in ((0.0, 0.0), (np.inf, np.inf)):
+        release = weighed_release(dependent(500), fewest_runs=fewest, fewest_for_a_tree=for_a_tree)
+        assert release.statement.mechanism == "weighing"
     with pytest.raises(PermissionError):
         weighed_release(dependent(500), fewest_runs=np.inf, fewest_for_a_tree=0.0)
 
