@@ -135,6 +135,9 @@ def test_a_distance_counts_beyond_as_much_noise_as_it_is_said_to_have() -> None:
     answer = Measurement.of(query, np.full(query.shape, 100.0 + away), 10.0)
     assert strengths([answer], model) == {("a", "b"): pytest.approx(9 * away / 3)}
     assert strengths([answer], model, noise=1.8) == {}
+    # Nine answers' noise has a mean of 9·√(2/π)·10 and a standard deviation of 3·√(1 − 2/π)·10.
+    assert strengths([answer], model, spreads=1.9)
+    assert strengths([answer], model, spreads=2.1) == {}
 
 
 def test_cliques_that_would_make_the_tree_too_large_are_left_out() -> None:

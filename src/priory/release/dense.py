@@ -27,6 +27,8 @@ ROWS_A_RECORD = 8
 LEAST_A_RECORD, FEWEST_ROWS = 2, 50_000
 # A graphical model of more cells takes gigabytes on the way to its answers.
 MOST_CELLS = 20_000_000
+# A pair goes into the first model where it is farther from it than noise, by so many standard deviations of that.
+TELLING = 1.5
 # Rows may be unable to meet answers exactly: noise below a row is taken for a row.
 LEAST_STDDEV = 1.0
 
@@ -81,7 +83,7 @@ class Dense:
         base: Base,
     ) -> tuple[Model, list[Measurement]]:
         """The model of what it begins with and what else must be in it and fits, and the rest."""
-        missed = strengths(pairs, estimated(begin, base))
+        missed = strengths(pairs, estimated(begin, base), spreads=TELLING)
         inside, rest = self._parted(base.domain, begin, pairs, missed)
         # An estimate that continues an earlier one keeps some of its noise: this one starts from the base.
         first = estimated(inside, base)

@@ -39,13 +39,17 @@ def queries_on(domain: Domain, cliques: Iterable[Clique], parts: Mapping[str, Pa
     return [Query.product(domain, {name: parts[name] for name in clique}) for clique in cliques]
 
 
-def strengths(measurements: Sequence[Measurement], model: Model, *, noise: float = 1.0) -> dict[Clique, float]:
+def strengths(
+    measurements: Sequence[Measurement], model: Model, *, noise: float = 1.0, spreads: float = 0.0
+) -> dict[Clique, float]:
     """How far answers are from the model's beyond their noise, of those that are; the farthest first.
 
-    `noise` is how many times their own noise is taken off, where the model has noise, too.
+    `noise` is how many times their own noise is taken off, where the model has noise, too, and `spreads` how many
+    standard deviations of it beside.
     """
     answers = model.answers([m.query for m in measurements])
-    excess = {m.query.clique: _excess(m, answer, noise) for m, answer in zip(measurements, answers, strict=True)}
+    pairs = zip(measurements, answers, strict=True)
+    excess = {m.query.clique: _excess(m, answer, noise) - spreads * _spread(m) for m, answer in pairs}
     return {clique: excess[clique] for clique in sorted(excess, key=lambda c: -excess[c]) if excess[clique] > 0}
 
 
