@@ -83,21 +83,11 @@ def _questions(path: Path, environment: dict[str, str]) -> None:
 
 
 def _planned(table: str, source: MemorySource, schema: Schema, folder: Path, environment: dict[str, str]) -> None:
-    """CPU seconds of a plan with the default budgets, and how long it is silent, by the clock."""
+    """CPU seconds of a plan, and how long it is silent, by the clock."""
     path = folder / f"{table}.yaml"
     schema.save(path)
-    command = [
-        sys.executable,
-        "-m",
-        "priory",
-        "plan",
-        "--schema",
-        path,
-        "--rows",
-        str(source.records),
-        "--delta",
-        DELTA,
-    ]
+    told = ["--schema", path, "--rows", str(source.records), "--epsilon", EPSILON, "--delta", DELTA]
+    command = [sys.executable, "-m", "priory", "plan", *told]
     before, start = _seconds(), time.perf_counter()
     with subprocess.Popen(
         command, env=environment, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
@@ -106,6 +96,8 @@ def _planned(table: str, source: MemorySource, schema: Schema, folder: Path, env
         process.stdout.read(1)
         silent = time.perf_counter() - start
         process.stdout.read()
+    if process.returncode:
+        raise RuntimeError(f"the plan of {table} ended with {process.returncode}")
     print(f"| {table}: plan, the first output by the clock | {silent:.1f} | {OUTPUT:g} |", flush=True)
     print(f"| {table}: plan | {_seconds() - before:.1f} | {PLAN:g} |", flush=True)
 
