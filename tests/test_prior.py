@@ -284,3 +284,26 @@ def test_what_was_paid_to_see_the_drift_is_not_lost() -> None:
         first = [m for m in release.measurements if m.query.clique == ("a",)][:2]
         precisions.append(sum(float(m.stddev) ** -2 for m in first[: 1 if recipe.public is None else 2]))
     assert precisions[0] == pytest.approx(precisions[1], rel=0.02)
+
+
+def test_public_rows_stay_where_the_values_of_few_columns_are_others() -> None:
+    rng = np.random.default_rng(5)
+    domain = Domain.of({f"a{i}": 4 for i in range(12)})
+
+    def rows(shift: int) -> np.ndarray:
+        steps = rng.integers(0, 2, (4_000, 12))
+        chain = np.minimum(np.cumsum(steps, axis=1) % 4, 3)
+        chain[:, 3] = chain[:, 3] // 2 + shift
+        return chain
+
+    source, known = Rows(domain, rows(0)), PublicRows(rows(2), domain)
+    with curated(BUDGET, source) as curator:
+        recipe = Prior(public=known, workload=Workload.marginals(domain, 2))
+        release = recipe.run(curator, BUDGET)
+    assert release.model.diagnostics is not None
+    assert any("Public values of a3 were left out" in note for note in release.model.diagnostics.notes)
+    assert isinstance(release.model.base, PublicRows)
+    assert isinstance(recipe.recovered(release, Transcript(), BUDGET).model.base, PublicRows)
+    for name in domain:
+        truth = source.count([(name,)])[0].values
+        assert np.abs(release.model.project(name).values - truth).sum() < 0.1 * 4_000

@@ -35,9 +35,15 @@ def without_drift(rows: PublicRows, measurements: Sequence[Measurement], total: 
 
 
 def said_of(columns: Sequence[str]) -> str:
-    """A sentence for the release about columns that have drifted."""
+    """A sentence for the release about columns that have drifted, for which all public rows were left out."""
     named = ", ".join(columns)
     return f"Public rows were left out: by the noisy answers, their values of {named} are not those of private rows."
+
+
+def said_of_few(columns: Sequence[str]) -> str:
+    """The same where only the values of those columns were left out."""
+    named = ", ".join(columns)
+    return f"Public values of {named} were left out: by the noisy answers, they are not those of private rows."
 
 
 def _drifted(rows: PublicRows, measurements: Sequence[Measurement], total: float) -> Iterator[tuple[str, Array]]:
