@@ -12,7 +12,7 @@ from priory.data.schema import Schema
 from priory.errors import BudgetError, DataError, DomainError, OptionError
 from priory.mechanisms.aim import AIM
 from priory.mechanisms.prior import Prior
-from priory.mechanisms.steps.drift import without_drift
+from priory.mechanisms.steps.drift import drifted_columns, without_drift
 from priory.mechanisms.steps.public_rows import neighbourhood
 from priory.model.bases import PublicRows
 from priory.model.model import Model
@@ -241,6 +241,17 @@ def test_columns_that_have_not_drifted_stay_as_they_are() -> None:
     source, known = random_rows(3_000, seed=1), PublicRows(random_rows(2_000, seed=2).rows, DOMAIN)
     measured = [Measurement.of(q, source.count([q.clique])[0].values, 5.0) for q in PAIRS]
     assert np.array_equal(without_drift(known, measured, 3_000).codes, known.codes)
+
+
+@pytest.mark.statistical
+def test_noise_alone_makes_no_column_drift() -> None:
+    rng, domain = np.random.default_rng(6), Domain.of({"a": 200})
+    codes = rng.integers(0, 200, (2_000, 1))
+    query, counts = Query.marginal(domain, ("a",)), np.bincount(codes[:, 0], minlength=200)
+    known = PublicRows(codes, domain)
+    for _ in range(300):
+        noisy_counts = Measurement.of(query, np.rint(counts + rng.normal(0, 200, 200)), 200.0)
+        assert not drifted_columns(known, [noisy_counts], 2_000)
 
 
 def test_a_drifted_column_is_drawn_anew_even_where_all_its_noisy_counts_are_negative() -> None:
