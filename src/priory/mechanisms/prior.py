@@ -37,8 +37,8 @@ from priory.select.workloads import default_workload
 MOST_MARGINALS = 400
 # The part of the budget that measures single attributes first, to see whether public rows are about the same values.
 TESTED = Fraction(1, 20)
-# Where more of the columns have drifted, public rows are left out. With 1 of 13 columns of the town, pairs err by a third
-# of what they do without public rows at ε = 0.1, and by 0.7 of it at ε = 1; with 4 of the census's 42, by 0.75 and 1.4.
+# Where more of the columns have drifted, public rows are left out. With 1 of 13 columns of the town, pairs err by 0.35
+# of what they do without public rows at ε = 0.1, by 0.7 of it at ε = 1; with 4 of the census's 42, by 0.75 and 1.4.
 FEW = Fraction(1, 12)
 
 
