@@ -139,8 +139,14 @@ class Trials:
 def _whole(pace: list[tuple[float, float]]) -> float | None:
     """How long all of a fit takes that was stopped, where it had come far enough to tell."""
     seconds, share = pace[-1]
-    # Later rounds estimate from more: half of the work takes about a quarter of the time.
-    return seconds / share**2 if len(pace) >= FEWEST_ROUNDS and share >= LEAST_SHARE else None
+    if len(pace) < FEWEST_ROUNDS or share < LEAST_SHARE:
+        return None
+    # Single columns take much of the budget and little time: rounds count from the largest step on. Later ones estimate
+    # from more, so that half of the budget takes about a quarter of the time, where rounds do not say that it is more.
+    first = max(range(1, len(pace)), key=lambda i: pace[i][1] - pace[i - 1][1])
+    begun, paid = pace[first]
+    evenly = begun + (seconds - begun) * (1 - paid) / (share - paid) if share > paid else 0.0
+    return max(evenly, seconds / share**2)
 
 
 def _options(budget: Budget, part: float) -> dict[str, Any]:
