@@ -21,8 +21,9 @@ from priory.queries.domain import Clique
 from priory.queries.query import Query
 from priory.release.release import LEVEL, Release
 
-# A table of more cells is not kept, and no more tables than together have so many bytes.
-MOST_CELLS, MOST_BYTES = 40_000, 2**25
+# A table of more cells is not kept, one that was asked for up to the second number of them, and no more tables than
+# together have so many bytes.
+MOST_CELLS, ASKED_CELLS, MOST_BYTES = 40_000, 150_000, 2**25
 # No more tables than this, so that the list of them is read in a few milliseconds; so many are made at a time.
 _MOST_TABLES, _BATCH = 2000, 20
 # Pairs of columns are added until the process has taken so many CPU seconds. A release is public: a clock that reads it
@@ -41,15 +42,16 @@ def keep(release: Release, path: Path, asked: Iterable[Clique] = ()) -> None:
     target, redraws = cache.answers_file(path), release.redrawing().redraws
     if target is None or redraws is None:
         return
-    wanted, pairs = list(asked), list[Clique]()
+    wanted, pairs = list[Clique](), list[Clique]()
     try:
         known = KeptTables.read(target)
         file = KeptFile(dict(known.facts), [known.arrays()])
     except NotKept:
         file = _begun(release, redraws.errors)
-        wanted += [(), *((name,) for name in release.domain), *(m.query.clique for m in release.evidence)]
+        wanted = [(), *((name,) for name in release.domain), *(m.query.clique for m in release.evidence)]
         pairs = list(itertools.combinations(release.domain, 2))
     before = len(file.facts["tables"])
+    _add(file, release, asked, most_cells=ASKED_CELLS)
     _add(file, release, wanted)
     _add(file, release, pairs, until=_SECONDS)
     if len(file.facts["tables"]) > before:
@@ -68,9 +70,17 @@ def _begun(release: Release, errors: Errors) -> KeptFile:
     return KeptFile.of(release.domain, errors, release.evidence, facts)
 
 
-def _add(file: KeptFile, release: Release, cliques: Iterable[Clique], until: float = math.inf) -> None:
+def _add(
+    file: KeptFile,
+    release: Release,
+    cliques: Iterable[Clique],
+    *,
+    most_cells: int | None = None,
+    until: float = math.inf,
+) -> None:
     """Add the tables that are not in a file yet, a batch at a time, until the process has taken so long."""
-    new = [c for c in dict.fromkeys(cliques) if not file.has(c) and release.domain.size_of(c) <= MOST_CELLS]
+    most = MOST_CELLS if most_cells is None else most_cells
+    new = [c for c in dict.fromkeys(cliques) if not file.has(c) and release.domain.size_of(c) <= most]
     for start in range(0, len(new), _BATCH):
         if file.size >= MOST_BYTES or len(file.facts["tables"]) >= _MOST_TABLES or time.process_time() > until:
             return
