@@ -29,10 +29,11 @@ def ordered(
 ) -> tuple[Registered, Job]:
     """The mechanism and the job that the options of a fit ask for, checked; see `fit` for what they mean."""
     mechanism = "prior-update" if by is not None and mechanism is None else mechanism
-    entry = chosen(mechanism, has_public=public is not None)
+    schema = schema if isinstance(schema, Schema) else Schema.load(schema)
+    columns, has_workload = len(schema.domain), workload is not None
+    entry = chosen(mechanism, has_public=public is not None, columns=columns, has_workload=has_workload)
     if public is not None:
         from_public(entry)
-    schema = schema if isinstance(schema, Schema) else Schema.load(schema)
     if not leaves_rows(schema.impossible()):
         # Constraints that leave no row are noticed here, before anything is paid.
         without_zeros(Uniform(schema.domain), schema.impossible())
