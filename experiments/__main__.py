@@ -11,6 +11,7 @@ EXPERIMENTS = (
     "estimation_vs_mbi",
     "prior",
     "coverage",
+    "fit_coverage",
     "pmw_pub",
     "biased_public",
     "ide",

@@ -89,7 +89,7 @@ def _fitted(name: str, kind: str, epsilon: str) -> dict[str, object]:
     private, public = _tables(name, kind)
     columns = tuple(private.codes[:, i].astype(code_type(size)) for i, size in enumerate(private.domain.shape))
     source = MemorySource(private.domain, columns, private.records)
-    entry = chosen(None, has_public=public is not None)
+    entry = chosen(None, has_public=public is not None, columns=len(private.domain), has_workload=False)
     if public is None or entry.with_public is None:
         recipe = entry.build(private.domain)
     else:

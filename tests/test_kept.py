@@ -34,7 +34,7 @@ def test_the_second_process_reads_what_the_first_one_found(file: Path, monkeypat
     def never(*_: object) -> Errors:
         raise AssertionError("it was found before")
 
-    monkeypatch.setattr("priory.release.release.errors_of", never)
+    monkeypatch.setattr("priory.answer.redraws.errors_of", never)
     assert Release.load(file).marginal("a", "b").to_dict() == first
 
 
@@ -78,7 +78,9 @@ def test_a_release_that_was_never_a_file_keeps_nothing(file: Path) -> None:
 
 def test_the_oldest_go_when_there_are_too_many(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kept, "_MOST_FILES", 3)
-    errors = Release.load(file).errors
+    redraws = Release.load(file).redrawing().redraws
+    assert redraws is not None
+    errors = redraws.errors
     for number in range(5):
         kept.write(f"{number}", errors)
     assert len(kept_files(file)) == 3

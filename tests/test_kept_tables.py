@@ -240,6 +240,9 @@ def test_large_tables_are_not_kept_and_old_files_go(file: Path, place: Path, mon
     assert kept_answer(asked(file, Question(by=("town",)))) is not None
     with pytest.raises(NotKept):
         Basis(kept.schema(lambda _: True), kept).ground.drawn([], 0.9) or kept.table(("hours",))
+    # What was asked for may be larger.
+    keep(release, file, [("hours",)])
+    assert KeptTables.read(path).table(("hours",)).clique == ("hours",)
     for number in range(4):
         (place / f"{number}.kept").write_bytes(b"")
         os.utime(place / f"{number}.kept", (number, number))

@@ -146,3 +146,19 @@ def test_the_weight_that_thinned_rows_find_serves_all_rows() -> None:
     assert error(Model(base, {}, records)) > 0.08
     assert error(whole) < 0.03
     assert error(thin) < 0.03
+
+
+def test_precise_answers_are_fitted_on_all_rows_where_few_rows_cannot_fit_them() -> None:
+    rng = np.random.default_rng(4)
+    domain = Domain.of(dict.fromkeys("abcdef", 8))
+    rows = np.cumsum(rng.integers(0, 3, (6_000, 6)), axis=1) % 8
+    base = PublicRows(rows, domain)
+    records, queries = 50_000.0, [Query.marginal(domain, pair) for pair in itertools.combinations("abcdef", 2)]
+    truth = Model(PublicRows(rows, domain, rng.uniform(0.5, 1.5, 6_000) * (1 + rows[:, 0])), {}, records)
+    asked = [
+        Measurement.of(query, np.rint(answer + rng.normal(0, 5, answer.shape)), 5.0)
+        for query, answer in zip(queries, truth.answers(queries), strict=True)
+    ]
+    thin = posterior(asked, base, records, 6_000, searched=len(queries) * 60)
+    errors = [np.abs(thin.answer(q) - truth.answer(q)).sum() / (2 * records) for q in queries]
+    assert np.mean(errors) < 0.02

@@ -12,7 +12,7 @@ from priory.data.schema import Schema
 from priory.errors import BudgetError, DataError, DomainError, OptionError
 from priory.mechanisms.aim import AIM
 from priory.mechanisms.prior import Prior
-from priory.mechanisms.steps.drift import without_drift
+from priory.mechanisms.steps.drift import drifted_columns, without_drift
 from priory.mechanisms.steps.public_rows import neighbourhood
 from priory.model.bases import PublicRows
 from priory.model.model import Model
@@ -243,6 +243,17 @@ def test_columns_that_have_not_drifted_stay_as_they_are() -> None:
     assert np.array_equal(without_drift(known, measured, 3_000).codes, known.codes)
 
 
+@pytest.mark.statistical
+def test_noise_alone_makes_no_column_drift() -> None:
+    rng, domain = np.random.default_rng(6), Domain.of({"a": 200})
+    codes = rng.integers(0, 200, (2_000, 1))
+    query, counts = Query.marginal(domain, ("a",)), np.bincount(codes[:, 0], minlength=200)
+    known = PublicRows(codes, domain)
+    for _ in range(300):
+        noisy_counts = Measurement.of(query, np.rint(counts + rng.normal(0, 200, 200)), 200.0)
+        assert not drifted_columns(known, [noisy_counts], 2_000)
+
+
 def test_a_drifted_column_is_drawn_anew_even_where_all_its_noisy_counts_are_negative() -> None:
     domain = Domain.of({"a": 2, "b": 3})
     known = PublicRows(np.array([[0, 0], [1, 0]] * 25), domain, np.arange(1, 51))
@@ -284,3 +295,26 @@ def test_what_was_paid_to_see_the_drift_is_not_lost() -> None:
         first = [m for m in release.measurements if m.query.clique == ("a",)][:2]
         precisions.append(sum(float(m.stddev) ** -2 for m in first[: 1 if recipe.public is None else 2]))
     assert precisions[0] == pytest.approx(precisions[1], rel=0.02)
+
+
+def test_public_rows_stay_where_the_values_of_few_columns_are_others() -> None:
+    rng = np.random.default_rng(5)
+    domain = Domain.of({f"a{i}": 4 for i in range(12)})
+
+    def rows(shift: int) -> np.ndarray:
+        steps = rng.integers(0, 2, (4_000, 12))
+        chain = np.minimum(np.cumsum(steps, axis=1) % 4, 3)
+        chain[:, 3] = chain[:, 3] // 2 + shift
+        return chain
+
+    source, known = Rows(domain, rows(0)), PublicRows(rows(2), domain)
+    with curated(BUDGET, source) as curator:
+        recipe = Prior(public=known, workload=Workload.marginals(domain, 2))
+        release = recipe.run(curator, BUDGET)
+    assert release.model.diagnostics is not None
+    assert any("Public values of a3 were left out" in note for note in release.model.diagnostics.notes)
+    assert isinstance(release.model.base, PublicRows)
+    assert isinstance(recipe.recovered(release, Transcript(), BUDGET).model.base, PublicRows)
+    for name in domain:
+        truth = source.count([(name,)])[0].values
+        assert np.abs(release.model.project(name).values - truth).sum() < 0.1 * 4_000

@@ -32,8 +32,8 @@ class Redrawing:
     model: Model  # the estimate
     measurements: Sequence[Measurement]  # what it was estimated from
     draws: int = 50  # how often the noise is drawn again
-    # finds what the measurements tell of errors, where that may be known already
-    errors: Callable[[], Errors] | None = None
+    known: Callable[[], Errors | None] = lambda: None  # what is known already of what the measurements tell of errors
+    keep: Callable[[Errors], None] = lambda _: None  # keeps it where it was not known
 
     @cached_property
     def redraws(self) -> Redraws | None:
@@ -42,8 +42,11 @@ class Redrawing:
         if diagnostics is None or not (diagnostics.schedule or diagnostics.stop == "converged"):
             return None
         draws = draws_of(self.measurements, self.draws)
-        errors = None if self.errors is None else self.errors()
-        return Redraws.of(self.model, self.measurements, draws=draws, errors=errors)
+        known = self.known()
+        redraws = Redraws.of(self.model, self.measurements, draws=draws, errors=known)
+        if known is None:
+            self.keep(redraws.errors)
+        return redraws
 
     @cached_property
     def ties(self) -> Ties:

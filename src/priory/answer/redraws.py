@@ -39,9 +39,8 @@ _ERROR_DRAWS, _DRAWN_CELLS = 50, 20_000_000
 SEED = 0
 
 
-def errors_of(model: Model, measurements: Sequence[Measurement]) -> Errors:
+def errors_of(response: Response, measurements: Sequence[Measurement]) -> Errors:
     """Work out what the measurements of a model tell of the errors of its answers."""
-    response = Response.of(model, measurements)
     layout = response.evidence.layout
     marginals = {clique: factor.values for clique, factor in layout.unpack(response.marginals).items()}
     misfit = misfit_of(Neighbours(response.model, marginals), measurements)
@@ -69,8 +68,9 @@ class Redraws:
         """Draw the noise again; fewer than 2 draws are an `OptionError`."""
         if draws < 2:
             raise OptionError("draws", f"at least 2; got {draws}")
-        known = errors_of(model, measurements) if errors is None else errors
-        return cls(Response.of(model, measurements, known.temperature), tuple(measurements), draws, known)
+        response = Response.of(model, measurements, None if errors is None else errors.temperature)
+        known = errors_of(response, measurements) if errors is None else errors
+        return cls(response, tuple(measurements), draws, known)
 
     @cached_property
     def counts(self) -> Array:

@@ -1,6 +1,7 @@
 """Query: the verb that asks a release."""
 
 import inspect
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,6 +11,7 @@ from priory.cli.asking import OPTIONS, SHOWN, Asked, Option, kept_answer
 from priory.cli.printing import print_answer
 from priory.cli.progress import working
 from priory.data.table import Table
+from priory.errors import PrioryError
 from priory.release import Release
 from priory.release.keeping import keep
 
@@ -36,10 +38,11 @@ def query(**given: Any) -> None:  # noqa: ANN401 - options of several types
 
 def _answered(asked: Asked) -> Table:
     release = Release.load(asked.release)
-    table = release.ask(asked.question)
-    keep(release, asked.release, asked.question.cliques(release.columns))
+    with suppress(PrioryError):
+        # What is wrong with a question is said below.
+        keep(release, asked.release, asked.question.cliques(release.columns))
     # The same digits as the next time; sums in another order differ in the last ones.
-    return kept_answer(asked) or table
+    return kept_answer(asked) or release.ask(asked.question)
 
 
 def _parameter(option: Option) -> inspect.Parameter:

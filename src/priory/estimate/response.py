@@ -119,6 +119,16 @@ class Response:
 
     def counts(self, draws: int, seed: int) -> Array:
         """How far the counts of the tied columns' values move in each draw."""
+        if (draws, seed) not in self._counts:
+            self._counts[draws, seed] = self._drawn_counts(draws, seed)
+        return self._counts[draws, seed]
+
+    @cached_property
+    def _counts(self) -> dict[tuple[int, int], Array]:
+        """Those known already: both errors and intervals need them."""
+        return {}
+
+    def _drawn_counts(self, draws: int, seed: int) -> Array:
         if math.isinf(self.temperature):
             return self.grown(self.columns.shares, self.records(draws, seed))
         noise = (self.added(table, draws, seed) for table in self.tables)

@@ -318,7 +318,9 @@ def _solved(blocks: dict[tuple[str, str], Array], goals: dict[str, Array]) -> di
     One large factorisation would wake the threads of the linear algebra library, which for matrices of this size cost
     ten times what they save; and most columns share tables with a few others only.
     """
-    near = {name: {b for a, b in blocks if a == name and b != name} for name in goals}
+    near: dict[str, set[str]] = {name: set() for name in goals}
+    for a, b in blocks:
+        near[a].update({b} - {a})
     steps: list[tuple[str, Array, dict[str, Array]]] = []
     while near:
         name = min(near, key=lambda each: (len(near[each]), each))

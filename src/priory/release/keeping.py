@@ -11,6 +11,7 @@ import numpy as np
 
 from priory.answer import cache
 from priory.answer.basis import Drawn
+from priory.answer.errors import Errors
 from priory.answer.intervals import source_of
 from priory.answer.kept_tables import KeptFile, KeptTables, NotKept
 from priory.data import yaml_reader
@@ -20,12 +21,14 @@ from priory.queries.domain import Clique
 from priory.queries.query import Query
 from priory.release.release import LEVEL, Release
 
-# A table of more cells is not kept, and no more tables than together have so many bytes.
-MOST_CELLS, MOST_BYTES = 40_000, 2**25
+# A table of more cells is not kept, one that was asked for up to the second number of them, and no more tables than
+# together have so many bytes.
+MOST_CELLS, ASKED_CELLS, MOST_BYTES = 40_000, 150_000, 2**25
 # No more tables than this, so that the list of them is read in a few milliseconds; so many are made at a time.
-_MOST_TABLES, _BATCH = 2000, 50
-# How long pairs of columns may take, in CPU seconds. A release is public: a clock that reads it tells nothing new.
-_SECONDS = 0.5
+_MOST_TABLES, _BATCH = 2000, 20
+# Pairs of columns are added until the process has taken so many CPU seconds. A release is public: a clock that reads it
+# tells nothing new.
+_SECONDS = 1.4
 # The files of so many releases are kept, those of the last ones that were asked.
 _MOST_FILES = 30
 
@@ -33,28 +36,29 @@ _MOST_FILES = 30
 def keep(release: Release, path: Path, asked: Iterable[Clique] = ()) -> None:
     """Keep what answers about each column, each measured clique and those that were asked need, within bounds.
 
-    Of a release that nothing was kept of, pairs of columns are added as far as half a second's work goes. What cannot
-    be kept, because it is large or there is no place for it, is not.
+    Of a release that nothing was kept of, pairs of columns are added while the process has taken little time. What
+    cannot be kept, because it is large or there is no place for it, is not.
     """
-    target = cache.answers_file(path)
-    if target is None or release.redrawing().redraws is None:
+    target, redraws = cache.answers_file(path), release.redrawing().redraws
+    if target is None or redraws is None:
         return
-    wanted, pairs = list(asked), list[Clique]()
+    wanted, pairs = list[Clique](), list[Clique]()
     try:
         known = KeptTables.read(target)
         file = KeptFile(dict(known.facts), [known.arrays()])
     except NotKept:
-        file = _begun(release)
-        wanted += [(), *((name,) for name in release.domain), *(m.query.clique for m in release.evidence)]
+        file = _begun(release, redraws.errors)
+        wanted = [(), *((name,) for name in release.domain), *(m.query.clique for m in release.evidence)]
         pairs = list(itertools.combinations(release.domain, 2))
     before = len(file.facts["tables"])
+    _add(file, release, asked, most_cells=ASKED_CELLS)
     _add(file, release, wanted)
-    _add(file, release, pairs, seconds=_SECONDS)
+    _add(file, release, pairs, until=_SECONDS)
     if len(file.facts["tables"]) > before:
         _write(file, target)
 
 
-def _begun(release: Release) -> KeptFile:
+def _begun(release: Release, errors: Errors) -> KeptFile:
     schema = None if release.schema is None else yaml_reader.plain(yaml_reader.read(release.schema.dump()))
     coarse = [column.name for column in release.columns.modelled if column.is_coarse]
     totals = release.model.answers([Query.marginal(release.domain, (name,)) for name in coarse])
@@ -63,15 +67,22 @@ def _begun(release: Release) -> KeptFile:
         "totals": {name: each.tolist() for name, each in zip(coarse, totals, strict=True)},
         "stamp": release.stamp,
     }
-    return KeptFile.of(release.domain, release.errors, release.evidence, facts)
+    return KeptFile.of(release.domain, errors, release.evidence, facts)
 
 
-def _add(file: KeptFile, release: Release, cliques: Iterable[Clique], seconds: float = math.inf) -> None:
-    """Add the tables that are not in a file yet, a batch at a time, for so long."""
-    ends = time.process_time() + seconds
-    new = [c for c in dict.fromkeys(cliques) if not file.has(c) and release.domain.size_of(c) <= MOST_CELLS]
+def _add(
+    file: KeptFile,
+    release: Release,
+    cliques: Iterable[Clique],
+    *,
+    most_cells: int | None = None,
+    until: float = math.inf,
+) -> None:
+    """Add the tables that are not in a file yet, a batch at a time, until the process has taken so long."""
+    most = MOST_CELLS if most_cells is None else most_cells
+    new = [c for c in dict.fromkeys(cliques) if not file.has(c) and release.domain.size_of(c) <= most]
     for start in range(0, len(new), _BATCH):
-        if file.size >= MOST_BYTES or len(file.facts["tables"]) >= _MOST_TABLES or time.process_time() > ends:
+        if file.size >= MOST_BYTES or len(file.facts["tables"]) >= _MOST_TABLES or time.process_time() > until:
             return
         queries = [Query.marginal(release.domain, clique) for clique in new[start : start + _BATCH]]
         for query, found in zip(queries, _drawn(release, queries), strict=True):

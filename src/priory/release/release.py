@@ -3,19 +3,17 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 from priory import hooks
 from priory.answer import association, quantiles, tables
 from priory.answer.basis import Basis
-from priory.answer.errors import Errors
 from priory.answer.grid import Names
 from priory.answer.quality import Quality, quality
 from priory.answer.questions import Question, finished
 from priory.answer.redrawing import Redrawing
-from priory.answer.redraws import errors_of
 from priory.answer.where import Given
 from priory.data.schema import Schema
 from priory.data.table import Table, html_facts
@@ -259,7 +257,8 @@ class Release:
     def redrawing(self, draws: int = DRAWS) -> Redrawing:
         """The model and what its measurements tell of its errors, by so many redraws of the noise."""
         if draws not in self._redrawings:
-            self._redrawings[draws] = Redrawing(self.model, self.evidence, draws, lambda: self.errors)
+            known, keep = partial(kept.read, self.digest), partial(kept.write, self.digest)
+            self._redrawings[draws] = Redrawing(self.model, self.evidence, draws, known, keep)
         return self._redrawings[draws]
 
     @cached_property
@@ -268,15 +267,6 @@ class Release:
         names = [column.name for column in self.columns.modelled if column.is_coarse]
         totals = self.model.answers([Query.marginal(self.domain, (name,)) for name in names])
         return self.columns.shaped(dict(zip(names, totals, strict=True)))
-
-    @cached_property
-    def errors(self) -> Errors:
-        """What the measurements tell of the errors of answers: found once, and kept for the next one to ask."""
-        known = kept.read(self.digest)
-        found = errors_of(self.model, self.evidence) if known is None else known
-        if known is None:
-            kept.write(self.digest, found)
-        return found
 
     @cached_property
     def _redrawings(self) -> dict[int, Redrawing]:

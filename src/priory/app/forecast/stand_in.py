@@ -5,8 +5,9 @@ them. How uneven columns are and how strongly they depend on a parent are drawn 
 docs/studies/forecasts.md.
 """
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,8 @@ DRAWN = 2_000
 HIDDEN_VALUES = 10
 # A parent of more values is cut into as many runs.
 MOST_VALUES = 100
+# In tables of more columns a column depends less on each of its parents; see the study.
+WIDE = 14
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,8 @@ class Dependences:
     Attributes:
         evenness: the two parameters of the beta distribution of a column's entropy, as a part of the largest.
         evenness_of_many: the same of columns of more than `FEW_VALUES` values.
-        strength: the median of strengths: the standard deviation of what a parent's value adds to log shares.
+        strength: the median of strengths: the standard deviation of what a parent's value adds to log shares. It falls
+            with the root of the number of columns beyond `WIDE`.
         spread: the standard deviation of the logarithms of strengths.
         parents: how many parents a column has on average.
         hubs: early columns are parents more often, the more so the larger it is; with 1 all are alike.
@@ -56,6 +60,8 @@ TYPICAL = Dependences()
 def stand_in(domain: Domain, rows: int, rng: np.random.Generator, dependences: Dependences = TYPICAL) -> Codes:
     """Rows of codes drawn from a random network, their columns in the domain's order."""
     hidden = dependences.hidden
+    weaker = math.sqrt(min(1.0, WIDE / len(domain)))
+    dependences = replace(dependences, strength=weaker * dependences.strength)
     sizes = [*[HIDDEN_VALUES] * hidden, *domain.shape]
     order = [*range(hidden), *(hidden + rng.permutation(len(domain))).tolist()]
     evenness = _evenness_of(sizes, dependences, rng)

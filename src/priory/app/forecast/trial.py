@@ -15,7 +15,7 @@ from priory.app.forecast.clock import OutOfTime
 from priory.app.forecast.tables import Played
 from priory.app.registry import Mechanism, Registered
 from priory.mechanisms.aim import AIM
-from priory.mechanisms.prior import Prior
+from priory.mechanisms.prior import MOST_MARGINALS, Prior
 from priory.mechanisms.steps.effort import at_effort
 from priory.model.bases import PublicRows
 from priory.privacy.budget import Budget
@@ -74,7 +74,7 @@ class Trials:
     now: Callable[[], float] = time.process_time
 
     def run(self, played: Played, budget: Budget, check: Callable[[], None]) -> Trial | None:
-        """Fit with as much budget for each column as all columns have.
+        """Fit with as much budget for each column as all columns have, or for each marginal.
 
         `check` is called as each round begins, and raises `OutOfTime` to stop the fit; None where it did so too early.
         """
@@ -105,8 +105,23 @@ class Trials:
                 relation=budget.relation,
                 max_rows=budget.max_rows,
                 progress=progress,
-                **_options(budget, size / self.columns),
+                **_options(budget, self._part(played, size)),
             )
+
+    def _part(self, played: Played, size: int) -> float:
+        """The part of the budget that so many columns get.
+
+        As much for each column as with all of them; of mechanisms that measure all marginals alike, for each marginal.
+        """
+        if played.public is None or not isinstance(self._recipe(played), Prior):
+            return size / self.columns
+        return self._marginals(size) / self._marginals(self.columns)
+
+    def _marginals(self, columns: int) -> int:
+        """How many marginals `Prior` measures of so many columns: triples, or pairs where these are too many."""
+        triples = math.comb(columns, 3)
+        is_few = self.columns <= MOST_FOR_TRIPLES and triples <= MOST_MARGINALS
+        return max(1, triples if is_few else min(MOST_MARGINALS, math.comb(columns, 2)))
 
     def _recipe(self, played: Played) -> Mechanism:
         with_public, domain = self.entry.with_public, played.schema.domain
@@ -124,11 +139,18 @@ class Trials:
 def _whole(pace: list[tuple[float, float]]) -> float | None:
     """How long all of a fit takes that was stopped, where it had come far enough to tell."""
     seconds, share = pace[-1]
-    return seconds / share if len(pace) >= FEWEST_ROUNDS and share >= LEAST_SHARE else None
+    if len(pace) < FEWEST_ROUNDS or share < LEAST_SHARE:
+        return None
+    # Single columns take much of the budget and little time: rounds count from the largest step on. Later ones estimate
+    # from more, so that half of the budget takes about a quarter of the time, where rounds do not say that it is more.
+    first = max(range(1, len(pace)), key=lambda i: pace[i][1] - pace[i - 1][1])
+    begun, paid = pace[first]
+    evenly = begun + (seconds - begun) * (1 - paid) / (share - paid) if share > paid else 0.0
+    return max(evenly, seconds / share**2)
 
 
 def _options(budget: Budget, part: float) -> dict[str, Any]:
-    """What a fit is asked for with a part of the columns: as much for each column as with all of them."""
+    """What a fit is asked for that spends a part of the budget."""
     exact = Fraction(part).limit_denominator(10_000)
     if budget.epsilon is None:
         return {"epsilon" if budget.is_pure else "rho": budget.amount * exact}

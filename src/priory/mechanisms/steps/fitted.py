@@ -31,14 +31,16 @@ def refitted_without_drift(release: Release, public: PublicRows | None) -> Relea
     """The same, without the public rows where some of their columns have drifted."""
     again = refitted(release, None)
     gone = _drifted(again.model, public, release.measurements)
-    return again.with_model(noted(again.model, gone)) if gone or public is None else refitted(release, public)
+    if not gone and public is not None:
+        return refitted(release, public)
+    return again.with_model(noted(again.model, said_of(gone))) if gone else again
 
 
-def noted(model: Model, gone: Sequence[str]) -> Model:
-    """The model with a sentence on the columns for which public rows were left out."""
-    if not gone or model.diagnostics is None:
+def noted(model: Model, sentence: str) -> Model:
+    """The model with one more note, where it says how it was estimated."""
+    if model.diagnostics is None:
         return model
-    return replace(model, diagnostics=replace(model.diagnostics, notes=(*model.diagnostics.notes, said_of(gone))))
+    return replace(model, diagnostics=replace(model.diagnostics, notes=(*model.diagnostics.notes, sentence)))
 
 
 def _drifted(model: Model, public: PublicRows | None, measurements: Sequence[Measurement]) -> tuple[str, ...]:
@@ -107,4 +109,5 @@ class Fitted:
     def released(self, curator: Curator, mechanism: str) -> Release:
         """The measurements and the model as a release, with the statement of what was spent."""
         statement = curator.statement(mechanism)
-        return Release(self.base.domain, self.measurements, statement, estimate=noted(self.model, self.gone))
+        model = noted(self.model, said_of(self.gone)) if self.gone else self.model
+        return Release(self.base.domain, self.measurements, statement, estimate=model)
