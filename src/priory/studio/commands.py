@@ -53,7 +53,7 @@ def ledger(settings: Settings, *, delta: str, discovers: bool) -> Arguments:
     )
 
 
-def plan(settings: Settings, *, epsilon: str, delta: str, seconds: str = "30") -> Arguments:
+def plan(settings: Settings, *, epsilon: str, delta: str, relation: str, max_rows: int) -> Arguments:
     """Forecast a run."""
     return (
         "plan",
@@ -61,10 +61,11 @@ def plan(settings: Settings, *, epsilon: str, delta: str, seconds: str = "30") -
         *_option("--rows", settings.rows),
         *_option("--epsilon", epsilon),
         *_option("--delta", delta),
-        *_option("--relation", settings.relation),
+        *_option("--relation", relation),
+        *_option("--max-rows", str(max_rows) if max_rows != 1 else ""),
         *_option("--public", _file(settings.public)),
         *_option("--mechanism", settings.mechanism),
-        *_option("--seconds", seconds),
+        *_option("--effort", _effort(settings)),
     )
 
 
@@ -78,7 +79,7 @@ def fit(settings: Settings, *, delta: str, output: str) -> Arguments:
         *_option("--delta", delta),
         *_option("--public", _file(settings.public)),
         *_option("--mechanism", settings.mechanism),
-        *_option("--effort", "" if settings.effort == "normal" else settings.effort),
+        *_option("--effort", _effort(settings)),
         *_option("--ledger", settings.ledger),
         *_option("--output", output),
     )
@@ -125,7 +126,7 @@ def python(settings: Settings, *, delta: str, output: str) -> str:
         "delta": delta,
         "public": settings.public,
         "mechanism": settings.mechanism,
-        "effort": "" if settings.effort == "normal" else settings.effort,
+        "effort": _effort(settings),
         "ledger": settings.ledger,
         "output": output,
     }
@@ -143,3 +144,8 @@ def _option(name: str, value: str) -> Arguments:
 def _file(name: str) -> str:
     """The name of a file that cannot be taken for an option, nor for stdin."""
     return f"./{name}" if name.startswith("-") else name
+
+
+def _effort(settings: Settings) -> str:
+    """The effort, where it is not the usual one."""
+    return "" if settings.effort == "normal" else settings.effort

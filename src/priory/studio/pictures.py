@@ -5,7 +5,6 @@ import math
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 from priory.data.table import Table
@@ -67,7 +66,6 @@ def warm() -> None:
     _drawn(charts.groups_chart([row], is_ordered=False), "", "warm")
 
 
-@lru_cache(maxsize=8)
 def overview(release: Release) -> Html:
     """How strongly all pairs of columns go together."""
     words = (

@@ -48,6 +48,7 @@ class SettingsFile:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._lock = threading.Lock()
+        self._known: tuple[str, Settings] = ("", Settings())  # the text that was read last, and what it says
 
     def read(self) -> Settings:
         """The settings; those of a new project where there is no file.
@@ -63,10 +64,10 @@ class SettingsFile:
             return Settings()
         except (OSError, UnicodeDecodeError):
             raise SchemaError("the file cannot be read as UTF-8 text", path=NAME) from None
-        given = yaml_reader.read(text, NAME).options(("priory-project", *NAMES), "a project")
-        if "priory-project" not in given or given["priory-project"].data != VERSION:
-            raise SchemaError(f"a project file begins with 'priory-project: {VERSION}'", path=NAME)
-        return Settings(**{name: given[name].written(name) for name in NAMES if name in given})
+        known = self._known
+        if known[0] != text:
+            known = self._known = (text, _parsed(text))
+        return known[1]
 
     def change(self, **typed: str) -> Settings:
         """Write some settings anew; the others stay."""
@@ -77,3 +78,10 @@ class SettingsFile:
             with written_whole(self._path) as draft:
                 draft.write_text("\n".join(lines) + "\n", encoding="utf-8", newline="\n")
             return settings
+
+
+def _parsed(text: str) -> Settings:
+    given = yaml_reader.read(text, NAME).options(("priory-project", *NAMES), "a project")
+    if "priory-project" not in given or given["priory-project"].data != VERSION:
+        raise SchemaError(f"a project file begins with 'priory-project: {VERSION}'", path=NAME)
+    return Settings(**{name: given[name].written(name) for name in NAMES if name in given})

@@ -11,6 +11,7 @@ from priory.errors import PrioryError
 from priory.studio.bins import Bar, picture
 from priory.studio.column_form import BINS, FIELDS, KINDS, FieldProblem, column_of, fields_of
 from priory.studio.hub import Studio
+from priory.studio.later import PATIENCE, Coming
 from priory.studio.schema_store import Columns, dumped, problems_of, with_column
 from priory.studio.steps.columns import BOUND, check_unbound, comments
 from priory.studio.visit import Refusal, Visit
@@ -24,7 +25,10 @@ def show(visit: Visit) -> Response:
     schema, number, column = _asked(visit)
     draft = studio.drafts.read().get(column.name)
     fields = fields_of(column, schema.reading) if draft is None else {name: draft.get(name, "") for name in FIELDS}
-    drawn = bars(studio, column)
+    try:
+        drawn, is_reading = bars(studio, column), False
+    except Coming:
+        drawn, is_reading = [], True
     return visit.page(
         "column.html",
         title=column.name,
@@ -39,6 +43,7 @@ def show(visit: Visit) -> Response:
         comments=comments(studio).get(column.name, []),
         labels=column.labels if isinstance(column, ModelledColumn) and column.size <= MOST_BARS else (),
         bars=drawn,
+        is_reading=is_reading,
         picture=picture(drawn, column.name) if drawn else "",
         is_bound=studio.is_bound(),
         bound=BOUND,
@@ -78,11 +83,15 @@ def _asked(visit: Visit) -> tuple[Columns, int, Column | OpenColumn]:
 
 
 def bars(studio: Studio, column: Column | OpenColumn) -> list[Bar]:
-    """The public rows of each bin or level; none where there are no public rows, or far too many bins."""
+    """The public rows of each bin or level; none where there are no public rows, or far too many bins.
+
+    Raises:
+        Coming: the public table is still being read.
+    """
     if not isinstance(column, ModelledColumn) or column.size > MOST_BARS:
         return []
     try:
-        seen = studio.surveyed().get(column.name)
+        seen = studio.surveyed(PATIENCE).get(column.name)
     except PrioryError:
         return []
     return [] if seen is None else _bars(column, seen)

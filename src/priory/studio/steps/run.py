@@ -15,6 +15,7 @@ from priory.privacy.recorder import partial_path
 from priory.studio import checks, commands
 from priory.studio.hub import RELEASE_SUFFIX, Studio
 from priory.studio.jobs import Busy, Job, Kind
+from priory.studio.later import PATIENCE, Coming
 from priory.studio.visit import Refusal, Visit
 
 _SHARE = re.compile(r"= (\S+) of (\S+) spent")
@@ -39,13 +40,17 @@ class Order:
 def show(visit: Visit) -> Response:
     """The price, and the button that starts the run; or what is missing."""
     studio, settings = visit.studio, visit.studio.settings
-    missing = checks.missing(studio)
-    order = None if missing else ordered(studio)
+    try:
+        missing, is_reading = checks.missing(studio, PATIENCE), False
+    except Coming:
+        missing, is_reading = [], True
+    order = None if missing or is_reading else ordered(studio)
     delta = checks.run_delta(settings, studio.ledger())
     return visit.page(
         "run.html",
         title="Run",
         missing=missing,
+        is_reading=is_reading,
         order=order,
         lines=[] if order is None else [commands.text(each) for each in order.commands],
         python="" if order is None else commands.python(settings, delta=delta, output=order.output),
@@ -126,6 +131,7 @@ def show_job(visit: Visit) -> Response:
     """One run: how far it is, or how it ended and what it cost."""
     studio = visit.studio
     job = studio.jobs.job(visit.names["job"])
+    warm(studio, job)
     return visit.page(
         "job.html",
         title=f"Run {job.name}",
@@ -141,7 +147,14 @@ def show_job(visit: Visit) -> Response:
 def show_facts(visit: Visit) -> Response:
     """The same as data, for the script that looks every second."""
     job = visit.studio.jobs.job(visit.names["job"])
+    warm(visit.studio, job)
     return visit.json({**facts(job), "spent": spent(visit.studio, job) if job.state != "running" else ""})
+
+
+def warm(studio: Studio, job: Job) -> None:
+    """Have what the pages of its release need worked out, once it has ended: whoever waits for it looks at it next."""
+    if job.state == "ended" and job.output.endswith(RELEASE_SUFFIX):
+        studio.warm(job.output)
 
 
 def facts(job: Job) -> dict[str, object]:
