@@ -34,7 +34,13 @@ def discover(settings: Settings, *, delta: str, output: str) -> Arguments:
         *_option("--delta", delta),
         *_option("--ledger", settings.ledger),
         *_option("--output", output),
+        *_option("--counts", counts_name(output)),
     )
+
+
+def counts_name(schema: str) -> str:
+    """The file with the noisy counts that a schema was learnt from."""
+    return f"{schema.removesuffix('.yaml')}.counts.json"
 
 
 def ledger(settings: Settings, *, delta: str, discovers: bool) -> Arguments:
@@ -114,24 +120,23 @@ def combine(releases: Sequence[str], output: str) -> Arguments:
 
 def truth(settings: Settings, release: str) -> Arguments:
     """Compare a release with the private table: for the curator alone."""
-    page = f"{release.removesuffix('.priory')}.not-private.html"
-    asked = ("--not-private", "--yes", *_option("--ledger", settings.ledger), *_option("--output", page))
+    asked = ("--not-private", "--yes", *_option("--ledger", settings.ledger), *_option("--output", truth_name(release)))
     return ("report", _file(release), "--against", _file(settings.private), *asked)
 
 
-def python(settings: Settings, *, delta: str, output: str) -> str:
-    """The run as Python."""
-    given = {
-        "epsilon": settings.epsilon,
-        "delta": delta,
-        "public": settings.public,
-        "mechanism": settings.mechanism,
-        "effort": _effort(settings),
-        "ledger": settings.ledger,
-        "output": output,
-    }
-    options = "".join(f",\n    {name}={value!r}" for name, value in given.items() if value)
-    return f"import priory as pr\n\nrelease = pr.fit(\n    {settings.private!r},\n    {settings.schema!r}{options},\n)"
+def truth_name(release: str) -> str:
+    """The file of true errors of a release."""
+    return f"{release.removesuffix('.priory')}.not-private.html"
+
+
+def check(settings: Settings) -> Arguments:
+    """Check the schema, and the public table against it."""
+    return ("schema", "check", _file(settings.schema), *_option("--public", _file(settings.public)))
+
+
+def history(settings: Settings) -> Arguments:
+    """What was spent on what."""
+    return ("ledger", "show", _file(settings.ledger))
 
 
 def _option(name: str, value: str) -> Arguments:

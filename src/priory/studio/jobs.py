@@ -37,6 +37,7 @@ class Job:
         output: the name of the file it makes.
         paid: the name of the file that its paid command makes, where another one follows.
         purpose: what it was for, in the words of whoever started it.
+        python: the same as Python.
         plan: the digest of what was confirmed, by which the same form is known that is sent twice.
         started: when, in seconds since 1970.
         lines: how many lines the ledger had before.
@@ -53,6 +54,7 @@ class Job:
     output: str
     paid: str
     purpose: str
+    python: str
     plan: str
     started: float
     lines: int
@@ -101,6 +103,7 @@ class Jobs:
         purpose: str = "",
         plan: str = "",
         lines: int = 0,
+        python: str = "",
     ) -> Job:
         """Start a job, unless one that makes the same output was started before: then that one.
 
@@ -123,6 +126,7 @@ class Jobs:
                     "paid": paid or output,
                     "purpose": purpose,
                     "plan": plan,
+                    "python": python,
                     "started": time.time(),
                     "lines": lines,
                 }
@@ -154,6 +158,7 @@ class Jobs:
             output=known["output"],
             paid=known["paid"],
             purpose=known["purpose"],
+            python=known.get("python", ""),
             plan=known["plan"],
             started=known["started"],
             lines=known["lines"],

@@ -11,7 +11,7 @@ from priory.privacy.budget import Budget
 from priory.privacy.even_noise import even_stddev
 from priory.privacy.explain import explain
 from priory.privacy.ledger import Ledger, Terms, describe
-from priory.studio import checks, commands
+from priory.studio import checks, commands, python_code
 from priory.studio.hub import Studio
 from priory.studio.later import PATIENCE, Coming
 from priory.studio.project import Settings
@@ -51,10 +51,7 @@ def show(visit: Visit) -> Response:
         can_forecast=isinstance(schema, Schema) and bool(settings.rows) and not checks.rows_problem(settings),
         is_open=isinstance(schema, OpenSchema),
         waits=[] if book is not None else list(checks.person_problems(settings, schema).values()),
-        commands=[
-            *([] if book is not None else [commands.text(_init(studio, settings))]),
-            *([commands.text(_plan(settings, book))] if settings.rows else []),
-        ],
+        **_same(studio, settings, book),
     )
 
 
@@ -164,14 +161,23 @@ def _positions(epsilon: str) -> list[str]:
     return sorted({*POSITIONS, *typed}, key=float)
 
 
-def _init(studio: Studio, settings: Settings) -> tuple[str, ...]:
-    return commands.ledger(
-        settings, delta=checks.total_delta(settings), discovers=not isinstance(_schema(studio), Schema)
-    )
+def ledger_steps(studio: Studio) -> dict[str, Any]:
+    """Making the ledger as a command line and as Python."""
+    settings, delta = studio.settings, checks.total_delta(studio.settings)
+    discovers = not isinstance(_schema(studio), Schema)
+    code = python_code.ledger(settings, delta=delta, max_rows=checks.person_rows(settings), discovers=discovers)
+    return {"commands": [commands.text(commands.ledger(settings, delta=delta, discovers=discovers))], "python": code}
 
 
-def _plan(settings: Settings, book: Ledger | None) -> tuple[str, ...]:
-    return commands.plan(settings, **_run(settings, book))
+def _same(studio: Studio, settings: Settings, book: Ledger | None) -> dict[str, Any]:
+    """The step as command lines and as Python: the ledger where there is none yet, and the forecast."""
+    found: dict[str, Any] = ledger_steps(studio) if book is None else {"commands": [], "python": ""}
+    if not settings.rows:
+        return found
+    run = _run(settings, book)
+    plan = commands.text(commands.plan(settings, **run))
+    code = [each for each in (found["python"], python_code.plan(settings, **run)) if each]
+    return {"commands": [*found["commands"], plan], "python": "\n\n".join(code)}
 
 
 def _run(settings: Settings, book: Ledger | None) -> dict[str, Any]:

@@ -1,22 +1,25 @@
-"""Column: the form of one column, with its bins drawn over the public data."""
+"""Column: the form of one column, with its bins drawn over public rows, or over what was discovered."""
 
 import numpy as np
 from starlette.responses import Response
 
 from priory.data.codec import encode_column
 from priory.data.kinds import Column, ModelledColumn
+from priory.data.kinds.binned import Binned
 from priory.data.schema.open import OpenColumn
 from priory.data.survey import Seen
 from priory.errors import PrioryError
 from priory.studio.bins import Bar, picture
 from priory.studio.column_form import BINS, FIELDS, KINDS, FieldProblem, column_of, fields_of
+from priory.studio.discovered import discovered_bars
 from priory.studio.hub import Studio
 from priory.studio.later import PATIENCE, Coming
 from priory.studio.schema_store import Columns, dumped, problems_of, with_column
 from priory.studio.steps.columns import BOUND, check_unbound, comments
 from priory.studio.visit import Refusal, Visit
 
-MOST_BARS = 400
+# More bins than this are drawn without their edges, which would hide what is below them.
+MOST_BARS, MOST_EDGES = 400, 60
 
 
 def show(visit: Visit) -> Response:
@@ -29,6 +32,7 @@ def show(visit: Visit) -> Response:
         drawn, is_reading = bars(studio, column), False
     except Coming:
         drawn, is_reading = [], True
+    learnt = discovered_bars(studio, column) if isinstance(column, ModelledColumn) and not drawn else []
     return visit.page(
         "column.html",
         title=column.name,
@@ -42,12 +46,21 @@ def show(visit: Visit) -> Response:
         bins=BINS,
         comments=comments(studio).get(column.name, []),
         labels=column.labels if isinstance(column, ModelledColumn) and column.size <= MOST_BARS else (),
-        bars=drawn,
+        bars=drawn or learnt,
+        is_learnt=bool(learnt),
         is_reading=is_reading,
-        picture=picture(drawn, column.name) if drawn else "",
+        picture=_picture(column, drawn, learnt),
         is_bound=studio.is_bound(),
         bound=BOUND,
     )
+
+
+def _picture(column: Column | OpenColumn, drawn: list[Bar], learnt: list[Bar]) -> str:
+    if drawn:
+        return picture(drawn, column.name)
+    # What was learnt was counted between other edges than the bins have: these are drawn over it.
+    edges = column.edges if isinstance(column, Binned) and column.places <= MOST_EDGES else ()
+    return picture(learnt, column.name, "Rows as counted with noise", edges) if learnt else ""
 
 
 def save(visit: Visit) -> Response:

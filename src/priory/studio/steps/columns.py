@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 from starlette.responses import Response
 
@@ -13,7 +14,7 @@ from priory.data.schema import Schema
 from priory.data.schema.open import OpenColumn, OpenSchema, read_names
 from priory.data.sources.containers import ARROW_SUFFIXES, PARQUET_SUFFIXES, suffix_of
 from priory.errors import DataError, PrioryError, SchemaError
-from priory.studio import commands
+from priory.studio import commands, python_code
 from priory.studio.hub import Studio
 from priory.studio.later import PATIENCE, Coming
 from priory.studio.schema_store import comments_of, parsed
@@ -50,7 +51,7 @@ def show(visit: Visit) -> Response:
     return visit.page(
         "columns.html",
         title="What are its columns?",
-        **({"note": ""} if is_drafting or wrong else {}),
+        note="" if is_drafting or wrong else visit.note,
         schema=schema,
         is_open=isinstance(schema, OpenSchema),
         lines=listed,
@@ -62,8 +63,20 @@ def show(visit: Visit) -> Response:
         bound=BOUND,
         names_itself=names_itself(studio),
         discovery=next((job for job in studio.jobs.all() if job.kind == "discover"), None),
-        commands=[commands.text(commands.draft(studio.settings))],
+        **_same(studio, has_schema=schema is not None),
     )
+
+
+def _same(studio: Studio, *, has_schema: bool) -> dict[str, Any]:
+    """The step as command lines and as Python: first how to begin, then how to check what was edited."""
+    settings = studio.settings
+    if not settings.private and not settings.public:
+        return {"commands": [], "python": ""}
+    lines, code = [commands.draft(settings)], [python_code.draft(settings)]
+    if has_schema:
+        lines.append(commands.check(settings))
+        code.append(python_code.check(settings))
+    return {"commands": [commands.text(each) for each in lines], "python": "\n\n".join(code)}
 
 
 def lines(studio: Studio, schema: Schema | OpenSchema) -> tuple[list[Line], bool]:

@@ -8,7 +8,7 @@ from priory.errors import ReleaseError
 from priory.privacy.budget import rounded_up
 from priory.privacy.ledger import Entry, describe
 from priory.privacy.statement import Statement
-from priory.studio import commands
+from priory.studio import commands, python_code
 from priory.studio.hub import ReleaseFile, Studio
 from priory.studio.jobs import Job
 from priory.studio.later import PATIENCE, Coming
@@ -52,6 +52,8 @@ def show(visit: Visit) -> Response:
         releases=[_released(studio, file, statements.get(file.name), jobs) for file in studio.releases()],
         book=None if book is None else describe(book),
         lines=[] if book is None else lines(book.entries(), jobs),
+        commands=[] if book is None else [commands.text(commands.history(studio.settings))],
+        python=python_code.history(studio.settings),
     )
 
 
@@ -82,6 +84,7 @@ def warn(visit: Visit) -> Response:
         title="The truth, for the curator only",
         name=name,
         lines=[commands.text(commands.truth(settings, name))],
+        python=python_code.truth(settings, name, commands.truth_name(name)),
     )
 
 

@@ -12,7 +12,7 @@ from priory.errors import OptionError, PrioryError
 from priory.privacy.budget import Budget, rounded_down, rounded_up
 from priory.privacy.ledger import Entry, EntryState, Ledger
 from priory.privacy.recorder import partial_path
-from priory.studio import checks, commands
+from priory.studio import checks, commands, python_code
 from priory.studio.hub import RELEASE_SUFFIX, Studio
 from priory.studio.jobs import Busy, Job, Kind
 from priory.studio.later import PATIENCE, Coming
@@ -29,6 +29,7 @@ class Order:
     output: str
     price: str  # what it may cost, in words
     left: str  # what is left in the ledger then
+    python: str  # the same as Python
     paid: str = ""  # what its paid command makes, where another one follows
 
     @property
@@ -39,13 +40,12 @@ class Order:
 
 def show(visit: Visit) -> Response:
     """The price, and the button that starts the run; or what is missing."""
-    studio, settings = visit.studio, visit.studio.settings
+    studio = visit.studio
     try:
         missing, is_reading = checks.missing(studio, PATIENCE), False
     except Coming:
         missing, is_reading = [], True
     order = None if missing or is_reading else ordered(studio)
-    delta = checks.run_delta(settings, studio.ledger())
     return visit.page(
         "run.html",
         title="Run",
@@ -53,7 +53,7 @@ def show(visit: Visit) -> Response:
         is_reading=is_reading,
         order=order,
         lines=[] if order is None else [commands.text(each) for each in order.commands],
-        python="" if order is None else commands.python(settings, delta=delta, output=order.output),
+        python="" if order is None else order.python,
         jobs=studio.jobs.all(),
     )
 
@@ -62,8 +62,10 @@ def ordered(studio: Studio) -> Order:
     """The run that the settings mean."""
     settings, book = studio.settings, opened(studio)
     output = free_output(studio, settings.name)
-    arguments = commands.fit(settings, delta=checks.run_delta(settings, book), output=output)
-    return Order((arguments,), output, *priced(book, checks.run_budget(settings, book)))
+    delta = checks.run_delta(settings, book)
+    arguments = commands.fit(settings, delta=delta, output=output)
+    code = python_code.fit(settings, delta=delta, output=output)
+    return Order((arguments,), output, *priced(book, checks.run_budget(settings, book)), code)
 
 
 def priced(book: Ledger, budget: Budget) -> tuple[str, str]:
@@ -121,6 +123,7 @@ def started(visit: Visit, order: Order, kind: Kind, back: str) -> Response:
             purpose=visit.text("purpose").strip()[:500],
             plan=order.digest,
             lines=lines,
+            python=order.python,
         )
     except Busy:
         return visit.go(back, note="busy")
@@ -221,7 +224,8 @@ def estimate(visit: Visit) -> Response:
 def estimated(studio: Studio, job: Job) -> Job:
     """Start the estimate of a run that ended early."""
     arguments = commands.estimate(partial_path(job.paid).name, job.paid)
-    return studio.jobs.start("estimate", (arguments,), output=job.paid, purpose=job.purpose)
+    code = python_code.estimate(partial_path(job.paid).name, job.paid)
+    return studio.jobs.start("estimate", (arguments,), output=job.paid, purpose=job.purpose, python=code)
 
 
 def resume(studio: Studio) -> Job | None:
