@@ -1,7 +1,8 @@
 """Make screenshots: the steps of priory studio on the embedded town, in a real browser.
 
-Needs a Chromium (PRIORY_CHROMIUM, or one in the path) and playwright. By default the few that the documentation shows
-are written to docs/images/studio; with --all FOLDER every step, at 1280 and 400 pixels, light and dark.
+Needs a Chromium (PRIORY_CHROMIUM, or one in the path) and playwright. By default those that the documentation shows
+are written to docs/images/studio: what is in the window, as WebP. With --all FOLDER the whole length of every page is
+written to that folder as PNG, to be looked at. Both are at 1280 and 400 pixels, light and dark.
 """
 
 import argparse
@@ -23,17 +24,9 @@ ROOT = Path(__file__).resolve().parents[1]
 SHOWN = ROOT / "docs" / "images" / "studio"
 SIZES = {1280: 900, 400: 800}
 SCHEMES = ("light", "dark")
-# What the documentation shows: a step, a width and a colour scheme each.
-FEW = (
-    ("table", 1280, "light"),
-    ("column", 1280, "light"),
-    ("budget", 1280, "light"),
-    ("run", 400, "dark"),
-    ("quality", 1280, "light"),
-    ("ask", 1280, "light"),
-    ("heat", 400, "dark"),
-    ("history", 1280, "light"),
-)
+# What the documentation shows: the seven steps in all sizes and colours, and of some others one each.
+STEPS = ("table", "columns", "persons", "budget", "run", "quality", "history")
+FEW = (("column", 1280, "light"), ("running", 400, "light"), ("ask", 1280, "light"), ("heat", 400, "dark"))
 
 
 class Camera:
@@ -43,14 +36,16 @@ class Camera:
         self.page, self._folder, self._takes_all = page, folder, takes_all
 
     def take(self, name: str, show: str = "") -> None:
-        """Pictures of the page; `show` is scrolled to the top."""
+        """Pictures of the page; in those of the window, `show` is scrolled to the top."""
+        self.page.wait_for_load_state("networkidle")
+        self.page.wait_for_function("!document.querySelector('[data-comes]')")
         for width, height in SIZES.items():
             for scheme in SCHEMES:
-                if self._takes_all or (name, width, scheme) in FEW:
+                if self._takes_all or name in STEPS or (name, width, scheme) in FEW:
                     self.page.set_viewport_size({"width": width, "height": height})
                     self.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
                     self.page.evaluate("window.scrollTo(0, 0)")
-                    if show:
+                    if show and not self._takes_all:
                         self.page.locator(show).first.evaluate("each => each.scrollIntoView()")
                     path = self._folder / f"{name}-{width}-{scheme}.{'png' if self._takes_all else 'webp'}"
                     self._write(path)
@@ -64,7 +59,7 @@ class Camera:
             self.page.screenshot(path=str(path), full_page=True)
             return
         session = self.page.context.new_cdp_session(self.page)
-        taken = session.send("Page.captureScreenshot", {"format": "webp", "quality": 80})
+        taken = session.send("Page.captureScreenshot", {"format": "webp", "quality": 60})
         path.write_bytes(base64.b64decode(taken["data"]))
         session.detach()
 

@@ -48,6 +48,8 @@ class Folder:
             raise DataError(f"{path} does not exist; make the folder first") from None
         if not root.is_dir():
             raise DataError(f"{path} is no folder; give the folder that holds the table")
+        if not os.access(root, os.R_OK | os.W_OK | os.X_OK):
+            raise DataError(f"{path} cannot be written to; the studio keeps schema, ledger and releases there")
         return cls(root)
 
     @property

@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,6 +19,7 @@ from priory.privacy.statement import Statement
 from priory.studio.folder import Folder
 from priory.studio.forecasts import Forecasts
 from priory.studio.jobs import PRIORY, Jobs
+from priory.studio.locking import alone
 from priory.studio.later import Coming, Later, started, waited
 from priory.studio.project import NAME, Settings, SettingsFile
 from priory.studio.schema_store import Columns, Drafts, parsed
@@ -52,7 +53,7 @@ class Studio:
         self.keys = Keys()
         self.jobs = Jobs(folder, command)
         self.forecasts = Forecasts(folder)
-        self._file = SettingsFile(folder.root / NAME)
+        self._file = SettingsFile(folder.root / NAME, folder.kept / "settings.lock")
         self.drafts = Drafts(folder.kept / "columns.json")
         self._schema: tuple[str, str, Columns] | None = None  # the text that was read last, and what it says
         self._drafted: Later[str] = Later()
@@ -100,6 +101,10 @@ class Studio:
         if known is None or known[:2] != (text, name):
             known = self._schema = (text, name, parsed(text, name))
         return known[2]
+
+    def editing(self) -> AbstractContextManager[None]:
+        """For who reads the schema, changes it and writes it: nobody else writes it meanwhile."""
+        return alone(self.folder.kept / "schema.lock")
 
     def write_schema(self, text: str) -> None:
         """Write the schema file."""
@@ -184,9 +189,10 @@ class Studio:
 
         def write() -> None:
             text = self.drafted()
-            if self.schema_text() == before and not self.is_bound():
-                self.write_schema(text)
-                self.drafts.clear()
+            with self.editing():
+                if self.schema_text() == before and not self.is_bound():
+                    self.write_schema(text)
+                    self.drafts.clear()
 
         self._adopting = started(write)
         waited(self._adopting, seconds)

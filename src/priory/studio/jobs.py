@@ -17,6 +17,7 @@ from typing import Any, Literal
 from priory.errors import DataError
 from priory.studio import runner
 from priory.studio.folder import Folder
+from priory.studio.locking import alone
 
 State = Literal["running", "ended", "failed", "cancelled", "interrupted"]
 Kind = Literal["fit", "discover", "estimate", "combine"]
@@ -85,7 +86,6 @@ class Jobs:
     def __init__(self, folder: Folder, command: Sequence[str] = PRIORY) -> None:
         self._folder = folder
         self._command = tuple(command)
-        self._lock = threading.Lock()
 
     @property
     def _place(self) -> Path:
@@ -110,7 +110,8 @@ class Jobs:
         Raises:
             Busy: another one is running.
         """
-        with self._lock:
+        # Also of two servers of the same folder only one starts it.
+        with alone(self._place / ".starting"):
             for job in self.all():
                 if job.output == output and job.kind == kind:
                     return job

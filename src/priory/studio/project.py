@@ -1,6 +1,5 @@
 """Project: what a person has decided so far, as it was typed, in a file that people can read."""
 
-import threading
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
@@ -8,6 +7,7 @@ from priory.data import yaml_reader
 from priory.data.schema import file
 from priory.data.writing import written_whole
 from priory.errors import SchemaError
+from priory.studio.locking import alone
 
 NAME, VERSION = "priory-project.yaml", 1
 
@@ -37,6 +37,7 @@ class Settings:
     effort: str = "normal"
     discover_epsilon: str = "0.5"  # what a paid look at the columns may spend
     discover_delta: str = ""
+    purpose: str = ""  # what the next run is for
 
 
 NAMES = tuple(field.name for field in fields(Settings))
@@ -45,9 +46,8 @@ NAMES = tuple(field.name for field in fields(Settings))
 class SettingsFile:
     """The file of the settings; read each time, for others may write it, too."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._lock = threading.Lock()
+    def __init__(self, path: Path, lock: Path) -> None:
+        self._path, self._lock = path, lock
         self._known: tuple[str, Settings] = ("", Settings())  # the text that was read last, and what it says
 
     def read(self) -> Settings:
@@ -71,7 +71,7 @@ class SettingsFile:
 
     def change(self, **typed: str) -> Settings:
         """Write some settings anew; the others stay."""
-        with self._lock:
+        with alone(self._lock):
             settings = replace(self.read(), **typed)
             lines = ["# What was decided in priory studio; it may be edited, too.", f"priory-project: {VERSION}"]
             lines += [file.written(name, getattr(settings, name)) for name in NAMES]

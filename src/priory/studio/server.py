@@ -125,6 +125,10 @@ def _answer(visit: Visit, handler: Handler) -> Response:
         return _error(visit, str(refusal), refusal.status)
     except PrioryError as error:
         return _error(visit, str(error), 400)
+    except OSError as error:
+        # Its message may have a path in it; what went wrong has not.
+        words = f"A file of the folder could not be read or written: {error.strerror or type(error).__name__}."
+        return _error(visit, words, 500)
     except Exception as error:  # noqa: BLE001 - a page must not show what else it may hold
         _log(error)
         return _error(visit, "This is a bug of ours. Nothing was started, and nothing is lost.", 500)
@@ -218,7 +222,10 @@ def serve(
             threading.Timer(0.3, webbrowser.open, [address()]).start()
         if idle_minutes is not None:
             threading.Thread(target=_end_when_idle, args=(server, app, studio, 60 * idle_minutes), daemon=True).start()
-        server.run(sockets=[listening])
+        try:
+            server.run(sockets=[listening])
+        finally:
+            studio.forecasts.end()
 
 
 class _First:

@@ -65,6 +65,11 @@ def _picture(column: Column | OpenColumn, drawn: list[Bar], learnt: list[Bar]) -
 
 def save(visit: Visit) -> Response:
     """Take what was typed; where it does not fit, keep it, and say what is wrong beside the field."""
+    with visit.studio.editing():
+        return _saved(visit)
+
+
+def _saved(visit: Visit) -> Response:
     studio = visit.studio
     check_unbound(studio)
     schema, number, column = _asked(visit)

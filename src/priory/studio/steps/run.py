@@ -58,6 +58,12 @@ def show(visit: Visit) -> Response:
     )
 
 
+def save(visit: Visit) -> Response:
+    """Keep what was typed; nothing is started."""
+    visit.studio.change(purpose=visit.text("purpose").strip()[:500])
+    return visit.next()
+
+
 def ordered(studio: Studio) -> Order:
     """The run that the settings mean."""
     settings, book = studio.settings, opened(studio)
@@ -99,7 +105,9 @@ def start(visit: Visit) -> Response:
         return visit.go(f"/run/{job.name}")
     if checks.missing(studio):
         return visit.go("run", note="changed")
-    return started(visit, ordered(studio), "fit", "run")
+    response = started(visit, ordered(studio), "fit", "run")
+    studio.change(purpose="" if earlier(visit) is not None else visit.text("purpose").strip()[:500])
+    return response
 
 
 def earlier(visit: Visit) -> Job | None:
@@ -241,6 +249,7 @@ def resume(studio: Studio) -> Job | None:
 
 ROUTES = [
     ("/run", "GET", show),
+    ("/run", "POST", save),
     ("/run/start", "POST", start),
     ("/run/{job}.json", "GET", show_facts),
     ("/run/{job}", "GET", show_job),
