@@ -19,8 +19,8 @@ from priory.privacy.statement import Statement
 from priory.studio.folder import Folder
 from priory.studio.forecasts import Forecasts
 from priory.studio.jobs import PRIORY, Jobs
-from priory.studio.locking import alone
 from priory.studio.later import Coming, Later, started, waited
+from priory.studio.locking import alone
 from priory.studio.project import NAME, Settings, SettingsFile
 from priory.studio.schema_store import Columns, Drafts, parsed
 from priory.studio.security import Keys
