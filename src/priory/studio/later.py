@@ -8,6 +8,8 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 # How long a page waits for something before it is shown without it, in seconds.
 PATIENCE = 0.12
+# The same for the release that a page is about, without which there is nothing to show; most are read in a tenth of it.
+PATIENCE_FOR_ALL = 1.0
 
 
 class Coming(Exception):

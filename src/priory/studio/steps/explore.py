@@ -18,7 +18,7 @@ from priory.release import Release
 from priory.release.release import LEVEL
 from priory.report.sections import SOURCES, amount
 from priory.studio import pictures, warming
-from priory.studio.later import PATIENCE, Coming
+from priory.studio.later import PATIENCE, PATIENCE_FOR_ALL, Coming
 from priory.studio.question import SIGNS, VERBS, Question, Restriction, can_ask
 from priory.studio.visit import Refusal, Visit
 
@@ -41,7 +41,7 @@ class Opened:
         return f"/explore{path}?{urlencode({'release': self.name, **parameters}, doseq=True)}"
 
 
-def opened(visit: Visit, seconds: float | None = PATIENCE) -> Opened | None:
+def opened(visit: Visit, seconds: float | None = PATIENCE_FOR_ALL) -> Opened | None:
     """The release that the address names, or the newest; None where there is none yet.
 
     Raises:
@@ -56,7 +56,7 @@ def opened(visit: Visit, seconds: float | None = PATIENCE) -> Opened | None:
     return Opened(name, visit.studio.release(name, seconds))
 
 
-def needed(visit: Visit, seconds: float | None = PATIENCE) -> Opened:
+def needed(visit: Visit, seconds: float | None = PATIENCE_FOR_ALL) -> Opened:
     """The release that the address names, or the newest; a refusal where there is none, and `Coming` as above."""
     found = opened(visit, seconds)
     if found is None:
