@@ -251,10 +251,7 @@ def _warm(studio: Studio) -> None:
     newest = next(iter(studio.releases()), None)
     if newest is not None:
         studio.warm(newest.name)
-    else:
-        from priory.studio import pictures
-
-        pictures.warm()
+    studio.forecasts.warm()
 
 
 def server_of(app: ASGIApp) -> uvicorn.Server:

@@ -33,8 +33,6 @@ def show(visit: Visit) -> Response:
     if book is None:
         problems |= checks.total_problems(settings)
     schema = _schema(studio)
-    if isinstance(schema, Schema):
-        studio.forecasts.warm()
     return visit.page(
         "budget.html",
         title="What may it cost?",
