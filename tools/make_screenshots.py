@@ -1,8 +1,8 @@
 """Make screenshots: the steps of priory studio on the embedded town, in a real browser.
 
-Needs a Chromium (PRIORY_CHROMIUM, or one in the path) and playwright. By default those that the documentation shows
-are written to docs/images/studio: what is in the window, as WebP. With --all FOLDER the whole length of every page is
-written to that folder as PNG, to be looked at. Both are at 1280 and 400 pixels, light and dark.
+Needs a Chromium (PRIORY_CHROMIUM, or one in the path) and playwright. What the documentation shows is written to
+docs/images/studio: what is in the window, as WebP. With --all FOLDER the whole length of every page is written to that
+folder, too, as PNG, to be looked at. Both are at 1280 and 400 pixels, light and dark.
 """
 
 import argparse
@@ -32,36 +32,35 @@ FEW = (("column", 1280, "light"), ("running", 400, "light"), ("ask", 1280, "ligh
 class Camera:
     """Takes the page as it is, at the sizes and in the colours that are wanted."""
 
-    def __init__(self, page: "Page", folder: Path, *, takes_all: bool) -> None:
-        self.page, self._folder, self._takes_all = page, folder, takes_all
+    def __init__(self, page: "Page", looked_at: Path | None) -> None:
+        self.page, self._looked_at = page, looked_at
 
     def take(self, name: str, show: str = "") -> None:
         """Pictures of the page; in those of the window, `show` is scrolled to the top."""
-        self.page.wait_for_load_state("networkidle")
+        self.page.wait_for_load_state()
         self.page.wait_for_function("!document.querySelector('[data-comes]')")
         for width, height in SIZES.items():
             for scheme in SCHEMES:
-                if self._takes_all or name in STEPS or (name, width, scheme) in FEW:
-                    self.page.set_viewport_size({"width": width, "height": height})
-                    self.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
-                    self.page.evaluate("window.scrollTo(0, 0)")
-                    if show and not self._takes_all:
-                        self.page.locator(show).first.evaluate("each => each.scrollIntoView()")
-                    path = self._folder / f"{name}-{width}-{scheme}.{'png' if self._takes_all else 'webp'}"
-                    self._write(path)
-                    print(f"{path.name}: {path.stat().st_size // 1000} kB")
+                self.page.set_viewport_size({"width": width, "height": height})
+                self.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+                self.page.evaluate("window.scrollTo(0, 0)")
+                if self._looked_at is not None:
+                    path = self._looked_at / f"{name}-{width}-{scheme}.png"
+                    self.page.screenshot(path=str(path), full_page=True)
+                if name in STEPS or (name, width, scheme) in FEW:
+                    self._show(SHOWN / f"{name}-{width}-{scheme}.webp", show)
         self.page.set_viewport_size({"width": 1280, "height": SIZES[1280]})
         self.page.emulate_media(color_scheme="light")
 
-    def _write(self, path: Path) -> None:
-        """The whole page as PNG, or what is in the window as WebP, which is a third as large."""
-        if self._takes_all:
-            self.page.screenshot(path=str(path), full_page=True)
-            return
+    def _show(self, path: Path, show: str) -> None:
+        """What is in the window as WebP, which is a third as large as PNG."""
+        if show:
+            self.page.locator(show).first.evaluate("each => each.scrollIntoView()")
         session = self.page.context.new_cdp_session(self.page)
         taken = session.send("Page.captureScreenshot", {"format": "webp", "quality": 60})
         path.write_bytes(base64.b64decode(taken["data"]))
         session.detach()
+        print(f"{path.name}: {path.stat().st_size // 1000} kB", flush=True)
 
 
 @contextmanager
@@ -128,12 +127,12 @@ def walk(camera: Camera, address: str) -> None:
 def main() -> None:
     """Make them."""
     parser = argparse.ArgumentParser(description="Screenshots of priory studio.")
-    parser.add_argument("--all", type=Path, help="a folder for every step at every size and in every colour")
+    parser.add_argument("--all", type=Path, help="a folder for the whole length of every page")
     asked = parser.parse_args()
     from playwright.sync_api import sync_playwright
 
-    folder = asked.all or SHOWN
-    folder.mkdir(parents=True, exist_ok=True)
+    for folder in filter(None, (SHOWN, asked.all)):
+        folder.mkdir(parents=True, exist_ok=True)
     chromium = os.environ.get("PRIORY_CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
     with tempfile.TemporaryDirectory() as made, sync_playwright() as playwright:
         project = Path(made) / "klosterwiek"
@@ -144,7 +143,7 @@ def main() -> None:
         page = browser.new_context(viewport={"width": 1280, "height": SIZES[1280]}).new_page()
         page.set_default_timeout(300_000)
         with served(project) as address:
-            walk(Camera(page, folder, takes_all=asked.all is not None), address)
+            walk(Camera(page, asked.all), address)
         browser.close()
 
 
