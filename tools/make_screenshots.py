@@ -38,7 +38,7 @@ class Camera:
     def take(self, name: str, show: str = "") -> None:
         """Pictures of the page; in those of the window, `show` is scrolled to the top."""
         self.page.wait_for_load_state()
-        self.page.wait_for_function("!document.querySelector('[data-comes]')")
+        self.page.locator("[data-comes]").first.wait_for(state="detached")
         for width, height in SIZES.items():
             for scheme in SCHEMES:
                 self.page.set_viewport_size({"width": width, "height": height})
