@@ -42,8 +42,8 @@ def _intervals(column: Binned, counts: dict[str, Any]) -> list[Bar]:
         for low, high, rows in zip(edges, edges[1:], counts["rows"], strict=False)
         if first <= low and high <= last
     ]
-    spikes = {str(int(spike)) if float(spike).is_integer() else str(spike) for spike in getattr(column, "spikes", ())}
-    single = [(float(value), persons) for value, persons in counts["values"] if value in spikes]
+    spikes = {float(spike) for spike in getattr(column, "spikes", ())}
+    single = [(float(value), persons) for value, persons in counts["values"] if spikes and float(value) in spikes]
     total = sum(rows for _, _, rows in inside) or 1.0
     return [
         *(
