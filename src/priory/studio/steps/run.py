@@ -5,11 +5,12 @@ import json
 import re
 from dataclasses import dataclass
 from datetime import datetime
+from fractions import Fraction
 
 from starlette.responses import Response
 
 from priory.errors import OptionError, PrioryError
-from priory.privacy.budget import Budget, rounded_down, rounded_up
+from priory.privacy.budget import Budget, epsilon_of, rounded_down, rounded_up
 from priory.privacy.ledger import Entry, EntryState, Ledger
 from priory.privacy.recorder import partial_path
 from priory.studio import checks, commands, python_code
@@ -80,7 +81,15 @@ def priced(book: Ledger, budget: Budget) -> tuple[str, str]:
     if price > left:
         raise OptionError("epsilon", f"this costs {letter} = {rounded_up(price)}, and {rounded_down(left)} is left")
     words = f"at most {budget}, which is {letter} = {rounded_up(price)} in the ledger"
-    return words, f"{letter} = {rounded_down(left - price)}"
+    return words, f"{letter} = {rounded_down(left - price)}{_as_epsilon(book.terms.total, left - price)}"
+
+
+def _as_epsilon(total: Budget, left: Fraction) -> str:
+    """What is left of a ledger as the ε of one run; nothing where it is one already."""
+    if total.delta is None:
+        return ""
+    epsilon = rounded_down(epsilon_of(total.currency, left, total.delta - total.additive))
+    return f" (ε = {epsilon} at δ = {rounded_up(total.delta)} for one run)"
 
 
 def opened(studio: Studio) -> Ledger:
