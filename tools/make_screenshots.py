@@ -79,7 +79,7 @@ def served(folder: Path) -> Iterator[str]:
 
 
 def walk(camera: Camera, address: str) -> None:
-    """The whole flow on the town, from files to the history."""
+    """The whole flow on the town, from files to a release, and what can be done with it."""
     page, base = camera.page, address.partition("/enter")[0]
     page.goto(address)
     page.check("input[name=private][value='register_2025.csv.gz']")
@@ -111,6 +111,13 @@ def walk(camera: Camera, address: str) -> None:
     page.get_by_role("button", name="Pay and start").click()
     camera.take("running")
     page.get_by_role("link", name="Explore it").click()
+    explore(camera, base)
+
+
+def explore(camera: Camera, base: str) -> None:
+    """What there is once there is a release."""
+    page = camera.page
+    page.goto(f"{base}/explore")
     camera.take("quality")
     page.goto(f"{base}/explore/ask?what=mean&column=income&by=district&test-column=sex&test-sign==&test-value=female")
     page.locator("figure svg[role=img]").wait_for()
@@ -141,7 +148,7 @@ def main() -> None:
             shutil.copy(file, project)
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         page = browser.new_context(viewport={"width": 1280, "height": SIZES[1280]}).new_page()
-        page.set_default_timeout(300_000)
+        page.set_default_timeout(1_800_000)
         with served(project) as address:
             walk(Camera(page, asked.all), address)
         browser.close()
