@@ -85,17 +85,30 @@ class Person:
         """What the page says."""
         return str(self.page.inner_text("main"))
 
+    @contextmanager
+    def leaves(self) -> Iterator[None]:
+        """Do something that opens another page, and wait until that page is there and complete.
+
+        A click only begins to load a page: what is read or opened next would still meet the old one.
+        """
+        self.page.evaluate("window.isLeft = true")
+        yield
+        self.page.wait_for_function("() => !window.isLeft && document.readyState === 'complete'")
+
     def presses(self, name: str) -> None:
-        """Press a button, by its name."""
-        self.page.get_by_role("button", name=name, exact=True).click()
+        """Press a button that sends a form, by its name, and wait for the answer; for a file there is `gets`."""
+        with self.leaves():
+            self.page.get_by_role("button", name=name, exact=True).click()
 
     def follows(self, name: str) -> None:
-        """Follow a link, by its name."""
-        self.page.get_by_role("link", name=name, exact=True).click()
+        """Follow a link, by its name, and wait for its page."""
+        with self.leaves():
+            self.page.get_by_role("link", name=name, exact=True).click()
 
     def waits_for(self, text: str) -> None:
-        """Wait until the page says something."""
+        """Wait until the page says something; if it loads itself anew for that, until this is complete."""
         self.page.get_by_text(text).first.wait_for()
+        self.page.wait_for_load_state()
 
     def gets(self, button: str) -> Path:
         """The file that a button, or else a link, of this name gives."""

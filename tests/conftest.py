@@ -23,8 +23,19 @@ OPTIONAL = {
 }
 
 # Two cores shared by the workers make single examples slow at times: a deadline would fail for that alone.
-settings.register_profile("priory", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# Examples are other ones in each run. For more at once: pytest --hypothesis-profile long.
+for profile, examples in {"priory": 50, "long": 1000}.items():
+    settings.register_profile(
+        profile, deadline=None, max_examples=examples, suppress_health_check=[HealthCheck.too_slow]
+    )
 settings.load_profile("priory")
+
+
+# The files that take longest, longest first: begun at the end, one would keep a single core busy while others wait.
+LONGEST = (
+    *("test_audit", "test_every_source", "test_studio_browser", "test_docs", "test_spark", "test_studio_runs"),
+    *("test_every_mechanism", "test_early_ends", "test_fit_cli", "test_studio_explore", "test_studio_attacks"),
+)
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -35,6 +46,17 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--data", default=os.environ.get("PRIORY_DATA") or None, help="folder of the real tables")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # Of pytest-xdist, which would begin with the files that have most tests.
+    if hasattr(config.option, "loadscopereorder"):
+        config.option.loadscopereorder = False
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    ranks = {name: rank for rank, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: ranks.get(item.path.stem, len(ranks)))
 
 
 @pytest.fixture(scope="session")

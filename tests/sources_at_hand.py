@@ -5,6 +5,8 @@ tables live and opens it there, and add its line to SOURCES. What it needs (a se
 asks `request` for; where that cannot be had, it skips with the reason.
 """
 
+import gzip
+import io
 import itertools
 from collections.abc import Callable
 from pathlib import Path
@@ -50,6 +52,17 @@ def parquet(request: pytest.FixtureRequest, table: Any) -> Path:
 
     path = folder_of(request) / "table.parquet"
     files.write_table(table, path)
+    return path
+
+
+def write_csv(path: Path, names: list[str], rows: list[list[str | None]], end: str = "\n") -> Path:
+    """A CSV file in which nulls are empty cells and every text is quoted."""
+    out = io.StringIO()
+    lines: list[list[str | None]] = [[*names], *rows]
+    for row in lines:
+        out.write(",".join("" if cell is None else '"' + cell.replace('"', '""') + '"' for cell in row) + end)
+    data = out.getvalue().encode()
+    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
     return path
 
 
@@ -133,10 +146,12 @@ def spark_frame(request: pytest.FixtureRequest, table: Any, master: str) -> Any:
     from pyarrow import parquet as files
 
     session, folder = sparks.session(master), folder_of(request)
-    paths = [folder / f"{i}.parquet" for i in range(len(parts(table)))]
-    for path, part in zip(paths, parts(table), strict=True):
-        files.write_table(part, path)
-    return reduce(lambda frame, other: frame.union(other), [session.read.parquet(str(path)) for path in paths])
+    frames = []
+    # Few: each partition is a task or two in every request.
+    for i, part in enumerate(parts(table, 2)):
+        files.write_table(part, folder / f"{i}.parquet")
+        frames.append(session.read.parquet(str(folder / f"{i}.parquet")))
+    return reduce(lambda frame, other: frame.union(other), frames)
 
 
 def open_spark(request: pytest.FixtureRequest, table: Any, schema: Schema, rule: PersonRule | None) -> Source:

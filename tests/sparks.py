@@ -106,6 +106,8 @@ def environment() -> dict[str, str]:
         # Workers import what tests give them, too.
         "PYTHONPATH": os.pathsep.join(filter(None, paths)),
         "SPARK_LOCAL_IP": "127.0.0.1",
+        # Tests end before the second compiler of Java would pay.
+        "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "SPARK_HOME": str(_home()),
     }
 

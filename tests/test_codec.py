@@ -20,7 +20,7 @@ from kinds import ANSWER, CLOCK, CODED, DATE, DAY, GERMAN, REAL, STRICT, TRUTH, 
 from priory.data.cells import Cells
 from priory.data.codec import decode, encode, encode_column
 from priory.data.kinds import Category, ModelledColumn, Moment, Number
-from priory.data.public import check_public
+from priory.data.public import misfits, refuse
 from priory.data.reading import read_cell, read_cells
 from priory.data.schema import Schema
 from priory.data.schema.constraints import Order
@@ -256,7 +256,7 @@ def test_a_chain_of_three_does_not_fall() -> None:
 @given(schemas().flatmap(lambda schema: st.tuples(st.just(schema), codes(schema))))
 def test_a_decoded_table_fits_its_schema_as_public_data(given_codes: tuple[Schema, dict[str, Any]]) -> None:
     schema, found = given_codes
-    check_public(schema, decode(schema, found, np.random.default_rng(0)))
+    refuse(misfits(schema, decode(schema, found, np.random.default_rng(0))))
 
 
 @pytest.mark.parametrize(
@@ -272,7 +272,7 @@ def test_a_decoded_table_fits_its_schema_as_public_data(given_codes: tuple[Schem
 def test_public_cells_that_do_not_fit_are_quoted(column: ModelledColumn, cells: list[Any], message: str) -> None:
     schema = Schema.of([column], name="x")
     with pytest.raises(DataError, match=f"column 'a': {message}"):
-        check_public(schema, {"a": cells})
+        refuse(misfits(schema, {"a": cells}))
 
 
 def public_frame() -> pd.DataFrame:
@@ -301,8 +301,8 @@ def test_a_schema_from_public_data_fits_them() -> None:
         "name": "id", "sex": "category", "age": "integer", "rooms": "integer", "income": "real", "score": "integer",
         "member": "boolean", "born": "date", "seen": "datetime", "empty": "text", "mixed": "text",
     }  # fmt: skip
-    check_public(schema, frame)
-    check_public(schema, pl.from_pandas(frame[list(schema.domain)]))
+    refuse(misfits(schema, frame))
+    refuse(misfits(schema, pl.from_pandas(frame[list(schema.domain)])))
     assert Schema.parse(schema.dump()) == schema
     assert schema.column("age").places < 100  # type: ignore[union-attr]  # modelled
     assert schema.column("rooms").labels == ("1", "2", "3", "4", "null")  # type: ignore[union-attr]  # modelled
@@ -321,7 +321,7 @@ def test_a_schema_from_public_data_fits_them() -> None:
 def test_any_public_column_gets_a_schema_that_it_fits(cells: list[Any]) -> None:
     schema = Schema.from_public({"a": cells, "b": ["x"] * len(cells)}, name="x")
     finite = [cell for cell in cells if not isinstance(cell, float) or np.isfinite(cell)]
-    check_public(schema, {"a": finite, "b": ["x"] * len(finite)})
+    refuse(misfits(schema, {"a": finite, "b": ["x"] * len(finite)}))
 
 
 def test_readings_say_what_is_bad_and_what_is_missing() -> None:

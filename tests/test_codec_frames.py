@@ -21,7 +21,7 @@ from kinds import CLOCK, CODED, DATE, REAL, TRUTH, WHOLE, WORDS
 from priory.data.cells import Cells
 from priory.data.codec import decode, encode, encode_column
 from priory.data.kinds import ModelledColumn
-from priory.data.public import check_public
+from priory.data.public import misfits, refuse
 from priory.data.schema import Schema
 from priory.data.sources import frames
 from priory.errors import DataError
@@ -213,4 +213,4 @@ def test_adult_comes_back_in_its_own_bins_from_every_library(data_dir: Path) -> 
         np.testing.assert_array_equal(null, typed[name] == "?")
     np.testing.assert_array_equal(table.columns["age"].values, typed["age"])
     assert (table.columns["education"].values == typed["education"].to_numpy(dtype=object)).all()
-    check_public(schema, typed)
+    refuse(misfits(schema, typed))

@@ -6,6 +6,7 @@ for library in ("adbc_driver_postgresql", "adbc_driver_sqlite", "pyarrow"):
     pytest.importorskip(library)
 
 import datetime as dt
+import json
 import sqlite3
 import sys
 from decimal import Decimal
@@ -15,6 +16,7 @@ from typing import Any
 import adbc_driver_postgresql.dbapi
 
 import priory
+from command import priory as command
 from priory.app.fit import fit
 from priory.data.schema import Schema
 from priory.data.sources.adbc import Database
@@ -262,3 +264,36 @@ def test_public_rows_may_be_asked_of_the_same_database(sqlite: Path) -> None:
         Database(f"sqlite:{sqlite}", "SELECT * FROM people"), SCHEMA, rho=1, public=public, mechanism="pmw-pub"
     )
     assert release.statement.mechanism == "pmw-pub"
+
+
+def test_schemas_and_plans_ask_a_database_too(tmp_path: Path) -> None:
+    address, path = f"sqlite:{tmp_path / 'people.db'}", tmp_path / "people.yaml"
+    with sqlite3.connect(tmp_path / "people.db") as connection:
+        connection.execute("CREATE TABLE people (job, town)")
+        connection.executemany("INSERT INTO people VALUES (?, ?)", [("abc"[i % 3], "xy"[i % 2]) for i in range(300)])
+    query, there = "SELECT * FROM people", ["--adbc", address]
+    drafted = command("schema", "init", *there, "--query", query, "--name", "people", "-o", path)
+    assert (drafted.returncode, Schema.load(path).domain.attributes) == (0, ("job", "town")), drafted.stderr
+    checked = command("schema", "check", path, *there, "--public-query", query)
+    assert "the public table fits it" in checked.stderr
+    wrong = command("schema", "check", path, *there, "--public-query", "SELECT job FROM people")
+    assert (wrong.returncode, "'town'" in wrong.stderr) == (4, True), wrong.stderr
+    plan = ["plan", "--schema", path, "--rows", 300, "--rho", 1, "--seconds", 0.01, "--runs", 1, "--json", *there]
+    look = ["--public-query", query, "--query", f"{query} LIMIT 200", "--price", 1, "--engine", "duckdb"]
+    assert json.loads(command(*plan, *look).stdout)["public_check"]
+    learnt = command(
+        *("schema", "discover", *there, "--query", query, "--columns", "job,town", "--name", "people"),
+        *("--epsilon", 8, "--delta", "1e-3", "--kind", "job=category", "--kind", "town=category"),
+    )
+    assert (learnt.returncode, "Spent" in learnt.stderr) == (0, True), learnt.stderr
+    for given, said in {
+        ("schema", "init", *there, "--query", query): "--name",
+        ("schema", "init", "--query", query): "DATA",
+        ("schema", "discover", *there, "--query", query, "--name", "x", "--epsilon", 1): "--columns",
+        ("schema", "check", path, "--public-query", query): "--public-query",
+        (*plan[:-2], "--engine", "duckdb"): "--check",
+        (*plan, "--query", query, "--price", 1): "--check",
+        (*plan, "--query", query, "--check", "t.csv", "--price", 1, "--public-query", query): "--adbc",
+    }.items():
+        refused = command(*given)
+        assert (refused.returncode, said in refused.stderr) == (2, True), (given, refused.stderr)

@@ -18,7 +18,10 @@ from command import priory
 from houses import DOMAIN, random_rows
 from priory.app.fit import fit
 from priory.app.recovery import recover
+from priory.cli.fit import spending
+from priory.cli.printing import Stopped
 from priory.data.schema import Schema
+from priory.data.sources.files import connect, container_errors
 from priory.errors import NOTHING_SPENT, LedgerError, OptionError, PrioryError, ReleaseError, Spent
 from priory.mechanisms.independent import Independent
 from priory.privacy.budget import Budget
@@ -298,6 +301,19 @@ def test_a_final_estimate_that_is_stopped_after_payment_is_not_lost(
         (EntryState.SPENT, Fraction(1))
     ]
     assert len(recovered(house).measurements) == 3
+
+
+def test_sigterm_while_duckdb_calls_one_of_our_functions_ends_as_terminated() -> None:
+    def end(_number: int) -> str:
+        signal.raise_signal(signal.SIGTERM)
+        return ""
+
+    with connect() as connection:
+        connection.create_function("end_it", end, ["BIGINT"], "VARCHAR")
+        with pytest.raises(Stopped) as caught, spending(None), container_errors("it"):
+            connection.execute("SELECT end_it(range) FROM range(3)").fetchall()
+    assert (str(caught.value), caught.value.exit_code) == ("terminated", 143)
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
 def test_no_memory_for_the_model_is_one_line_with_the_partial_file(house: Path) -> None:

@@ -52,7 +52,7 @@ def test_an_unknown_mechanism_is_refused_with_the_known_ones() -> None:
 def test_a_fit_goes_from_a_table_to_a_release(table: Path) -> None:
     release = fit(table, SCHEMA, epsilon=1, delta=1e-9, unit="id", max_rows=2)
     assert release.schema == SCHEMA
-    assert release.statement.mechanism == "aim"
+    assert release.statement.mechanism == "weighing"
     assert {m.query.clique for m in release.measurements} >= {("colour",), ("age",)}
     assert "a person (column 'id'), with at most 2 of their rows" in str(release.statement)
     assert "no ledger on disk" in str(release.statement)

@@ -337,5 +337,5 @@ def test_columns_are_discovered_for_a_price_and_used(studio: Site) -> None:
     assert "colour" in adopted
     run = started(browser)
     assert browser.waits(run)["state"] == "ended", browser.get(f"/run/{run}").text
-    assert [name for name, _ in entries(folder)] == ["schema discovery", "aim"]
+    assert [name for name, _ in entries(folder)] == ["schema discovery", "weighing"]
     assert "learnt from the same table" in str(load(folder / "people.priory").statement)

@@ -146,10 +146,11 @@ def test_cliques_that_would_make_the_tree_too_large_are_left_out() -> None:
 def test_the_shares_add_up_and_one_way_marginals_get_theirs(total: float, amount: Fraction) -> None:
     budget = Budget.gaussian(amount)
     assert LEAST_FOR_ONE_WAYS <= share_of_one_ways(SIX, budget, total) <= MOST_FOR_ONE_WAYS
-    plan = Resolution.of(SIX, budget, total, 8)
+    plan = Resolution.of(SIX, budget, total, fewest_runs=8, fewest_for_a_tree=3)
     for each in (plan, plan.without_choice()):
-        chosen = each.chosen.amount if each.chosen else 0
-        assert each.coarse.amount + chosen + each.everything.amount == amount
+        parts = [each.coarse, each.choosing, each.chosen, each.everything]
+        assert sum(part.amount for part in parts if part is not None) == amount
+        assert each.choosing is None or each.choosing.amount <= Weighing.choice_share * amount
     assert 2 <= plan.runs <= 16
 
 
@@ -166,13 +167,22 @@ def test_a_table_of_any_size_goes_all_the_way(sizes: tuple[int, ...], count: int
     assert np.isfinite(release.model.project(domain.attributes[:2]).values).all()
 
 
-def test_nothing_is_chosen_privately(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_but_a_tree_is_chosen_privately(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> None:
-        raise AssertionError("a private choice")
+        raise PermissionError
 
     monkeypatch.setattr(Curator, "choose", refuse)
-    for fewest in (0.0, np.inf):
-        assert weighed_release(dependent(500), fewest_runs=fewest).statement.mechanism == "weighing"
+    for fewest, for_a_tree in ((0.0, 0.0), (np.inf, np.inf)):
+        release = weighed_release(dependent(500), fewest_runs=fewest, fewest_for_a_tree=for_a_tree)
+        assert release.statement.mechanism == "weighing"
+    with pytest.raises(PermissionError):
+        weighed_release(dependent(500), fewest_runs=np.inf, fewest_for_a_tree=0.0)
+
+
+def test_a_tree_is_chosen_where_cells_drown() -> None:
+    release = weighed_release(dependent(2_000), fewest_runs=np.inf, fewest_for_a_tree=0.0)
+    # The pairs of the tree come last; every attribute is mostly the one before.
+    assert {m.query.clique for m in release.measurements[-5:]} == set(itertools.pairwise("abcdef"))
 
 
 def test_a_pure_budget_and_very_many_attributes_are_left_to_aim() -> None:
@@ -185,8 +195,8 @@ def test_a_pure_budget_and_very_many_attributes_are_left_to_aim() -> None:
 def test_what_depends_is_told_however_it_is_measured() -> None:
     source = dependent(20_000)
     truth = source.count([("a", "c")])[0].values / 20_000
-    for fewest in (0.0, np.inf):
-        model = weighed_release(source, fewest_runs=fewest).model
+    for fewest, for_a_tree in ((0.0, 0.0), (np.inf, 0.0), (np.inf, np.inf)):
+        model = weighed_release(source, fewest_runs=fewest, fewest_for_a_tree=for_a_tree).model
         # Independent attributes are 0.28 off; noise of μ² = 1/10 on 20,000 rows is below a hundredth.
         assert np.abs(model.project(("a", "c")).values / model.total - truth).sum() / 2 < 0.05
 

@@ -4,9 +4,10 @@ A loop over `tracked(things, "comparing pairs")` reports before each thing which
 inside it refine that share. What is reported depends on how many things there are, never on what is in them.
 """
 
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -86,3 +87,24 @@ def reached(share: float, note: str) -> None:
     whole = at_hand.get()
     if whole is not None:
         whole.listener(whole.start + share * whole.width, note)
+
+
+@contextmanager
+def meanwhile(task: Callable[[], object], pause: Callable[[], float]) -> Iterator[None]:
+    """Do a task again and again while the work inside lasts, after a pause each time.
+
+    A thread does it, which reports as if it were this one. `pause` gives seconds, and is asked anew each time.
+    """
+    ended, here = threading.Event(), copy_context()
+
+    def repeat() -> None:
+        while not ended.wait(pause()):
+            here.run(task)
+
+    thread = threading.Thread(target=repeat, name="priory-meanwhile", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()

@@ -15,7 +15,7 @@ import priory
 from priory.data.cells import Cells, Unread
 from priory.data.codec import cells_of, decode_column, encode_column
 from priory.data.kinds import KINDS, ModelledColumn, Unmodelled
-from priory.data.public import check_public
+from priory.data.public import misfits, refuse
 from priory.data.reading import read_cell, read_cells
 from priory.data.schema import Schema
 from priory.data.schema.file import WORDS
@@ -114,7 +114,7 @@ def test_a_draft_from_public_rows_fits_them(kind: type[ModelledColumn], data: st
     column = drawn(data, kind)
     values = decode_column(column, np.arange(column.places), np.random.default_rng(0)).values.tolist()
     schema = Schema.from_public({"a": values, "b": [True] * len(values)}, name="public")
-    check_public(schema, {"a": values, "b": [True] * len(values)})
+    refuse(misfits(schema, {"a": values, "b": [True] * len(values)}))
 
 
 @every

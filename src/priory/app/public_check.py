@@ -33,6 +33,7 @@ def public_fitness(
     relation: str | Relation | None = None,
     unit: str | None = None,
     max_rows: int | None = None,
+    engine: str | None = None,
     randomness: Randomness | None = None,
 ) -> PublicCheck:
     """How much error is left however the public rows are reweighed, with noise, before more is spent on them.
@@ -55,6 +56,7 @@ def public_fitness(
         relation=relation,
         unit=unit,
         max_rows=max_rows,
+        engine=engine,
         randomness=randomness,
     )
     if release.public_check is None:

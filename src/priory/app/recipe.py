@@ -29,13 +29,14 @@ def ordered(
 ) -> tuple[Registered, Job]:
     """The mechanism and the job that the options of a fit ask for, checked; see `fit` for what they mean."""
     mechanism = "prior-update" if by is not None and mechanism is None else mechanism
-    entry = chosen(mechanism, has_public=public is not None)
-    if public is not None:
-        from_public(entry)
     schema = schema if isinstance(schema, Schema) else Schema.load(schema)
     if not leaves_rows(schema.impossible()):
         # Constraints that leave no row are noticed here, before anything is paid.
         without_zeros(Uniform(schema.domain), schema.impossible())
+    has_public, has_workload = public is not None, workload is not None
+    entry = chosen(mechanism, has_public=has_public, columns=len(schema.modelled), has_workload=has_workload)
+    if has_public:
+        from_public(entry)
     is_registered = mechanism is None or isinstance(mechanism, str)
     levels = None if by is None else tuple(tuple(level) for level in by)
     codes = None if public is None else public_codes(schema, public)

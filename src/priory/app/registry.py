@@ -26,6 +26,9 @@ from priory.queries.workload import Workload
 from priory.release import Release
 from priory.select.workloads import default_workload
 
+# Weighing rows by all pairs takes minutes on tables of more columns.
+MOST_COLUMNS = 20
+
 
 class Mechanism(Protocol):
     """A recipe: frozen settings and one verb."""
@@ -167,8 +170,13 @@ def registered(name: str) -> Registered:
     return MECHANISMS[known]
 
 
-def chosen(mechanism: str | Mechanism | None, *, has_public: bool) -> Registered:
-    """The mechanism that someone chose; by default "aim", or "prior" with public data."""
-    if mechanism is None:
-        return registered("prior" if has_public else "aim")
-    return registered(mechanism) if isinstance(mechanism, str) else Registered.of(mechanism)
+def chosen(mechanism: str | Mechanism | None, *, has_public: bool, columns: int, has_workload: bool) -> Registered:
+    """The mechanism that someone chose; by default one that public facts decide.
+
+    With public data "prior", without any "weighing", and "aim" for tables of many columns or for a workload.
+    """
+    if mechanism is not None:
+        return registered(mechanism) if isinstance(mechanism, str) else Registered.of(mechanism)
+    if has_public:
+        return registered("prior")
+    return registered("aim" if has_workload or columns > MOST_COLUMNS else "weighing")

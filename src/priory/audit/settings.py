@@ -169,7 +169,8 @@ def _mechanisms() -> dict[str, Setting]:
         "mwem, negative entries": always(MWEM(Workload.of([*TABLES, *SIGNED]), MultiplicativeWeights(), rounds=4)),
         "privbayes, families of any size": always(PrivBayes(usefulness=0.001)),
         "weighing, chosen cliques": always(Weighing(fewest_runs=0)),
-        "weighing, runs of values": always(Weighing(fewest_runs=math.inf)),
+        "weighing, a chosen tree": always(Weighing(fewest_runs=math.inf, fewest_for_a_tree=0)),
+        "weighing, runs of values": always(Weighing(fewest_runs=math.inf, fewest_for_a_tree=math.inf)),
         "dualquery, three rounds of two": always(DualQuery(TABLES, rounds=4, samples=2)),
     }
 

@@ -11,13 +11,14 @@ from priory.cli.fit import spending
 from priory.cli.output import AsJson, say, write_data, write_json
 from priory.cli.privacy import Unit, check_output
 from priory.cli.progress import working
+from priory.cli.tables import Adbc, DatabaseQuery, Driver, table_of
 from priory.data.dialect import Dialect
 from priory.data.kinds import Column
 from priory.data.schema import Schema
 from priory.data.schema import file as schema_file
 from priory.data.schema.codebook import read_codebook
 from priory.data.schema.open import EXAMPLES, NEEDS, OpenColumn, OpenSchema, read_names
-from priory.data.sources.containers import ARROW_SUFFIXES, PARQUET_SUFFIXES, suffix_of
+from priory.data.sources.containers import ARROW_SUFFIXES, PARQUET_SUFFIXES, STDIN, suffix_of
 from priory.data.writing import written_whole
 from priory.errors import OptionError, SchemaError
 from priory.privacy.ledger import Ledger
@@ -28,8 +29,15 @@ Name = Annotated[str | None, typer.Option(help="The data set's name; default: th
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="Where to write it; default: stdout.")]
 
 
+def called(table: object) -> str:
+    """What a data set is called by default: as its file."""
+    if not isinstance(table, str):
+        raise OptionError("--name", "a query has no name of its own: say what the data set is called")
+    return "stdin" if table == STDIN else Path(table).name.split(".")[0]
+
+
 def names_alone(
-    table: Path, *, has_header: bool, columns: str | None, name: str | None, output: Path | None, as_json: bool
+    table: object, *, has_header: bool, columns: str | None, name: str | None, output: Path | None, as_json: bool
 ) -> None:
     """Write a schema of names alone; nothing of the table but its header is read, and that only where there is one."""
     check_output(output)
@@ -39,7 +47,11 @@ def names_alone(
         say(f"Wrote {output}: names alone. Give every column a kind, or let priory schema discover learn it.")
 
 
-def _named(table: Path, *, has_header: bool, columns: str | None, name: str | None) -> OpenSchema:
+def _named(table: object, *, has_header: bool, columns: str | None, name: str | None) -> OpenSchema:
+    if not isinstance(table, str):
+        if columns is None:
+            raise OptionError("--columns", "name the columns of the query, with commas")
+        return OpenSchema.of(name or called(table), _split(columns))
     has_names = suffix_of(table) in (*PARQUET_SUFFIXES, *ARROW_SUFFIXES)
     if not has_names and has_header == (columns is not None):
         raise OptionError(
@@ -47,14 +59,21 @@ def _named(table: Path, *, has_header: bool, columns: str | None, name: str | No
             "say either that the first line names the columns (--has-header), or what the columns are called "
             "(--columns a,b): it is never guessed, for somebody's record would be published",
         )
-    names = read_names(table) if columns is None else [each.strip() for each in columns.split(",")]
+    names = read_names(table) if columns is None else _split(columns)
     reading = Dialect.of(header=has_header or has_names)
-    return OpenSchema.of(name or table.name.split(".")[0], names, reading=reading)
+    return OpenSchema.of(name or called(table), names, reading=reading)
+
+
+def _split(columns: str) -> list[str]:
+    return [each.strip() for each in columns.split(",")]
 
 
 def discover(
-    table: Annotated[Path, typer.Argument(help="The private table.")],
+    table: Annotated[str | None, typer.Argument(help="The private table.")] = None,
     *,
+    adbc: Adbc = None,
+    query: DatabaseQuery = None,
+    driver: Driver = None,
     epsilon: Annotated[str, typer.Option(help="What may be spent on it.")],
     delta: Annotated[str | None, typer.Option(help="With epsilon; without it no levels are learnt.")] = None,
     schema: Annotated[
@@ -85,9 +104,10 @@ def discover(
         check_output(counts)
         if name is None and ledger is not None:
             name = Ledger.open(ledger).terms.dataset
-        opened = OpenSchema.load(schema) if schema else _named(table, has_header=has_header, columns=columns, name=name)
+        data = table_of(table, adbc, query, driver)
+        opened = OpenSchema.load(schema) if schema else _named(data, has_header=has_header, columns=columns, name=name)
         learnt = learn(
-            table,
+            data,
             opened,
             epsilon=epsilon,
             delta=delta,
@@ -121,7 +141,7 @@ def _kinds(given: list[str]) -> dict[str, str]:
 
 
 def ask(
-    table: Annotated[Path, typer.Argument(help="The private table; nothing but its header is read.")],
+    table: Annotated[str, typer.Argument(help="The private table; nothing but its header is read.")],
     *,
     has_header: HasHeader = False,
     columns: Columns = None,

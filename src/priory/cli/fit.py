@@ -18,7 +18,7 @@ from priory.cli.notebook import check_notebook, write_notebook
 from priory.cli.output import AsJson, Stopped, say, write_json, write_statement
 from priory.cli.privacy import Delta, Effort, Epsilon, Rho, Unit, check_release_name
 from priory.cli.progress import shown
-from priory.cli.tables import Adbc, DatabaseQuery, Driver, Engine, public_of, table_of
+from priory.cli.tables import Adbc, DatabaseQuery, Driver, Engine, PublicQuery, public_of, table_of
 from priory.data.schema import Schema
 from priory.errors import NOTHING_SPENT, PrioryError, SizeError, Spent
 from priory.mechanisms.steps.effort import NORMAL
@@ -48,12 +48,13 @@ def fit(
     rho: Rho = None,
     mechanism: Annotated[
         str | None,
-        typer.Option(help="Which recipe; default: aim, or prior with --public.", autocompletion=complete_mechanism),
+        typer.Option(
+            help="Which recipe; default: weighing, aim for many columns, prior with --public.",
+            autocompletion=complete_mechanism,
+        ),
     ] = None,
     public: Annotated[str | None, typer.Option(help="A public table with the same columns, to start from.")] = None,
-    public_query: Annotated[
-        str | None, typer.Option(metavar="SELECT", help="Or with --adbc, the query that gives the public table.")
-    ] = None,
+    public_query: PublicQuery = None,
     by: Annotated[
         list[str] | None, typer.Option(help="Columns, with commas, that make groups; again for finer.")
     ] = None,
@@ -124,23 +125,19 @@ def _spoken_warnings() -> Iterator[None]:
         yield
 
 
-class _Terminated(KeyboardInterrupt):
-    """The process was asked to end, by SIGTERM."""
-
-
 @contextmanager
 def spending(output: Path | None) -> Iterator[None]:
     """Let no end of a run leave the question open what was spent; SIGTERM ends it as Ctrl-C does."""
+    is_terminated = threading.Event()
     try:
-        with _terminable():
+        with _terminable(is_terminated):
             yield
     except PrioryError as error:
         error.spent = error.spent or NOTHING_SPENT
         raise
-    except _Terminated as error:
-        raise Stopped("terminated", _left_by(error, output), exit_code=128 + signal.SIGTERM) from None
     except KeyboardInterrupt as error:
-        raise Stopped("interrupted", _left_by(error, output), exit_code=128 + signal.SIGINT) from None
+        word, number = ("terminated", signal.SIGTERM) if is_terminated.is_set() else ("interrupted", signal.SIGINT)
+        raise Stopped(word, _left_by(error, output), exit_code=128 + number) from None
     except MemoryError as error:
         raise Stopped("out of memory", _left_by(error, output), exit_code=SizeError.exit_code) from None
 
@@ -152,15 +149,17 @@ def _left_by(error: BaseException, output: Path | None) -> Spent | None:
 
 
 @contextmanager
-def _terminable() -> Iterator[None]:
-    """Turn SIGTERM into an exception, where nobody has decided otherwise."""
+def _terminable(is_terminated: threading.Event) -> Iterator[None]:
+    """Let SIGTERM set the event and do what Ctrl-C does, where nobody has decided otherwise."""
     is_ours = threading.current_thread() is threading.main_thread()
     if not is_ours or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         yield
         return
 
     def terminate(_number: int, _frame: FrameType | None) -> None:
-        raise _Terminated
+        is_terminated.set()
+        # This very class: of another one, DuckDB would only say that a function has failed.
+        raise KeyboardInterrupt
 
     signal.signal(signal.SIGTERM, terminate)
     try:

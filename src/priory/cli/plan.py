@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -10,11 +11,11 @@ import typer
 
 from priory.app.forecast import RUNS, SECONDS, Forecast, Planner, Rehearsal
 from priory.app.public_check import public_fitness
-from priory.app.registry import chosen
 from priory.cli.fit import complete_mechanism
 from priory.cli.output import AsJson, json_escaped, say, write, write_json
 from priory.cli.privacy import Delta, Effort, RelationName
 from priory.cli.progress import working
+from priory.cli.tables import Adbc, DatabaseQuery, Driver, Engine, PublicQuery, public_of, table_of
 from priory.data.schema import Schema
 from priory.data.table import text_table
 from priory.errors import OptionError
@@ -37,13 +38,21 @@ def plan(
     max_rows: Annotated[int, typer.Option(help="How many rows of one person count.")] = 1,
     mechanism: Annotated[
         str | None,
-        typer.Option(help="Which recipe; default: aim, or prior with --public.", autocompletion=complete_mechanism),
+        typer.Option(
+            help="Which recipe; default: weighing, aim for many columns, prior with --public.",
+            autocompletion=complete_mechanism,
+        ),
     ] = None,
-    public: Annotated[Path | None, typer.Option(help="A public table with the same columns, to rehearse on.")] = None,
+    public: Annotated[str | None, typer.Option(help="A public table with the same columns, to rehearse on.")] = None,
+    adbc: Adbc = None,
+    public_query: PublicQuery = None,
+    driver: Driver = None,
     effort: Effort = NORMAL,
     seconds: Annotated[float, typer.Option(help="About how much work rehearsals may be, in CPU seconds.")] = SECONDS,
     runs: Annotated[int, typer.Option(help="How many rehearsals of a budget are averaged, if there is time.")] = RUNS,
-    check: Annotated[Path | None, typer.Option(help="A private table to check --public against; this is paid.")] = None,
+    check: Annotated[str | None, typer.Option(help="A private table to check the public one by; it is paid.")] = None,
+    query: DatabaseQuery = None,
+    engine: Engine = None,
     price: Annotated[str | None, typer.Option(help="With --check, what it may cost, in rho if --rho is given.")] = None,
     ledger: Annotated[Path | None, typer.Option(help="With --check, the book that pays.")] = None,
     as_lines: Annotated[
@@ -56,36 +65,37 @@ def plan(
     The fit is rehearsed on a made-up table of that many rows: drawn from public data, or with typical dependences.
     """
     budgets = _budgets(epsilon, rho, delta, relation, max_rows)
-    _check_options(check, public, price, ledger, as_lines=as_lines)
+    public_table = public_of(public, adbc, public_query, driver)
+    private_table = _private_of(check, adbc, query, driver)
+    if private_table is None:
+        _check_no_look(price, ledger, engine)
+    else:
+        _check_look(public_table, price, as_lines=as_lines)
     described = Schema.load(schema)
     is_for_people = not (as_json or as_lines)
     with working("reading the public table", is_wanted=is_for_people):
-        planner = Planner.of(described, rows, mechanism=mechanism, public=public, effort=effort)
+        planner = Planner.of(described, rows, mechanism=mechanism, public=public_table, effort=effort)
     if is_for_people:
-        write(_facts(described, rows, chosen(mechanism, has_public=public is not None).name, budgets))
+        write(_facts(described, rows, planner.mechanism.name, budgets))
         sys.stdout.flush()
     with working("rehearsing", is_wanted=is_for_people):
-        rehearsals = []
-        for found in planner.forecasts(budgets, seconds=seconds, runs=runs):
-            rehearsals += [found] if found.is_final else []
-            if as_lines:
-                _write_line(found)
-            elif is_for_people and not found.is_final:
-                say(_line(found))
+        write_one = _write_line if as_lines else _say_first if is_for_people else None
+        rehearsals = _rehearsed(planner.forecasts(budgets, seconds=seconds, runs=runs), write_one)
     if as_lines:
         return
     forecast = Forecast.of(planner, rehearsals)
     fitness = None
-    if check is not None:
+    if private_table is not None:
         fitness = public_fitness(
-            check,
+            private_table,
             schema,
-            public,
+            public_table,
             epsilon=None if rho else price,
             delta=None if rho else delta,
             rho=price if rho else None,
             ledger=ledger,
             relation=None if ledger else relation,
+            engine=engine,
         )
     if as_json:
         write_json(forecast.to_dict() | ({} if fitness is None else {"public_check": asdict(fitness)}))
@@ -94,24 +104,51 @@ def plan(
     if fitness is not None:
         write(f"\nFor {'rho' if rho else 'epsilon'} = {price}, {fitness}")
     _show_worst(forecast.rehearsals[-1])
-    if public is None:
+    if public_table is None:
         say("A made-up table is a guess at how columns depend; give --public to rehearse on rows like yours.")
     else:
         say("Public rows, drawn anew, played the private table: one that differs by more than chance is farther off.")
 
 
-def _check_options(
-    check: Path | None, public: Path | None, price: str | None, ledger: Path | None, *, as_lines: bool
-) -> None:
-    """Refuse options about a paid look that do not go together."""
-    if check is not None and (public is None or price is None):
+def _private_of(check: str | None, adbc: str | None, query: str | None, driver: str | None) -> object | None:
+    """The private table that is to be looked at; None where nothing is."""
+    if check is None and query is None:
+        return None
+    # The database may have the public table alone.
+    return table_of(check, adbc if query is not None else None, query, driver if query is not None else None)
+
+
+def _check_look(public: object | None, price: str | None, *, as_lines: bool) -> None:
+    """Refuse a paid look that lacks something."""
+    if public is None or price is None:
         raise OptionError("--check", "it needs --public, and a --price that is paid for the look")
-    if check is not None and as_lines:
+    if as_lines:
         raise OptionError("--json-lines", "it has forecasts alone; take --json with --check")
-    if check is None and (price is not None or ledger is not None):
+
+
+def _check_no_look(price: str | None, ledger: Path | None, engine: str | None) -> None:
+    """Refuse options about a paid look where there is none."""
+    if any(each is not None for each in (price, ledger, engine)):
         raise OptionError(
-            "--check", "name the private table that --price and --ledger pay a look at, or leave them out"
+            "--check", "name the private table that --price, --ledger and --engine are about, or leave them out"
         )
+
+
+def _rehearsed(forecasts: Iterable[Rehearsal], write_one: Callable[[Rehearsal], None] | None) -> list[Rehearsal]:
+    """The last forecast of each budget; each one is written as it comes, where it is to be."""
+    final = []
+    for found in forecasts:
+        if found.is_final:
+            final.append(found)
+        if write_one is not None:
+            write_one(found)
+    return final
+
+
+def _say_first(found: Rehearsal) -> None:
+    """Say a forecast that a better one follows."""
+    if not found.is_final:
+        say(_line(found))
 
 
 def _write_line(found: Rehearsal) -> None:

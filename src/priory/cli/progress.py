@@ -1,7 +1,6 @@
 """Progress: how far a verb has come, on stderr: a bar for whoever watches, a line every few seconds in a pipe."""
 
 import math
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,7 +14,7 @@ from priory.data.table import Table
 from priory.data.visible import visible
 from priory.privacy.progress import Progress as Tell
 from priory.privacy.progress import Step, silent
-from priory.work import heard_by
+from priory.work import heard_by, meanwhile
 
 # In a pipe nothing is said before the first of these seconds, and then a line as often as the second.
 FIRST, EVERY = 2.0, 5.0
@@ -59,8 +58,9 @@ class Pace:
     def left(self) -> float | None:
         """Seconds until the end, as far as they can be told."""
         left = time_left(list(self._seen))
-        # What was left when the last report came, less the time since.
-        return None if left is None else max(0.0, left - (self.elapsed - self._seen[-1][0]))
+        # What was left when the last report came, less the time since; where it takes longer, nobody knows.
+        rest = None if left is None else left - (self.elapsed - self._seen[-1][0])
+        return rest if rest is None or rest > 0 else None
 
     def __str__(self) -> str:
         left = self.left
@@ -81,6 +81,11 @@ class Lines:
         self._due = elapsed + EVERY
         return f"{spoken(elapsed)}: {self._pace}"
 
+    def say_due(self) -> None:
+        """Say what is to be said now."""
+        if (line := self.due()) is not None:
+            say(line)
+
     @property
     def wait(self) -> float:
         """Seconds until the next line."""
@@ -100,7 +105,9 @@ def paced(what: str, *, is_wanted: bool = True) -> Iterator[Pace]:
             bar.add_task(what, total=None)
             yield pace
     else:
-        with _talking(Lines(pace)):
+        # Rounds may take longer than a line may be late: a thread says it.
+        lines = Lines(pace)
+        with meanwhile(lines.say_due, lambda: lines.wait):
             yield pace
 
 
@@ -115,25 +122,6 @@ class _Words(ProgressColumn):
         if self._pace.done > 0:
             task.total, task.completed = 1.0, self._pace.done
         return Text(str(self._pace))
-
-
-@contextmanager
-def _talking(lines: Lines) -> Iterator[None]:
-    """Say lines from a thread when they are due: rounds may take longer than that."""
-    ended = threading.Event()
-
-    def talk() -> None:
-        while not ended.wait(lines.wait):
-            if (line := lines.due()) is not None:
-                say(line)
-
-    thread = threading.Thread(target=talk, name="priory-progress", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
 
 
 @contextmanager

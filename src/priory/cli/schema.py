@@ -9,11 +9,11 @@ from priory.cli import discover
 from priory.cli.output import AsJson, say, write, write_data, write_json
 from priory.cli.privacy import check_output
 from priory.cli.progress import working
+from priory.cli.tables import Adbc, DatabaseQuery, Driver, PublicQuery, public_of, table_of
 from priory.data.dialect import Dialect
 from priory.data.drafting import Draft, draft_schema
 from priory.data.public import misfits, refuse
 from priory.data.schema import Schema
-from priory.data.sources.containers import STDIN
 from priory.errors import DataError
 
 app = typer.Typer(help="Make a schema from public data, or check one.", no_args_is_help=True)
@@ -24,8 +24,13 @@ app.command("from-codebook")(discover.from_codebook)
 
 @app.command()
 def init(
-    public: Annotated[Path, typer.Argument(help="A public table of any kind that can be opened; - is CSV from stdin.")],
+    public: Annotated[
+        str | None, typer.Argument(help="A public table of any kind that can be opened; - is CSV from stdin.")
+    ] = None,
     *,
+    adbc: Adbc = None,
+    query: DatabaseQuery = None,
+    driver: Driver = None,
     header_only: Annotated[
         bool, typer.Option("--header-only", help="Read nothing but the names: this may be the private table.")
     ] = False,
@@ -45,15 +50,16 @@ def init(
     Every column gets a comment: what was seen, what was decided, what else could be chosen. The table is checked
     against the draft.
     """
+    table = table_of(public, adbc, query, driver)
     if header_only:
-        discover.names_alone(public, has_header=has_header, columns=columns, name=name, output=output, as_json=as_json)
+        discover.names_alone(table, has_header=has_header, columns=columns, name=name, output=output, as_json=as_json)
         return
     given = {"delimiter": delimiter, "decimal": decimal, "encoding": encoding, "sheet": sheet}
     reading = Dialect.of(header=not no_header, **{word: value for word, value in given.items() if value is not None})
     check_output(output)
-    called = name or ("stdin" if str(public) == STDIN else public.name.split(".")[0])
+    called = name or discover.called(table)
     with working("reading the table", is_wanted=not as_json):
-        drafted = draft_schema(public, name=called, reading=reading)
+        drafted = draft_schema(table, name=called, reading=reading)
     if output is not None:
         drafted.save(output)
     if as_json:
@@ -89,13 +95,18 @@ def _write_draft(drafted: Draft, output: Path | None) -> None:
 def check(
     path: Annotated[Path, typer.Argument(help="The schema file.")],
     *,
-    public: Annotated[Path | None, typer.Option(help="A public table that should fit the schema.")] = None,
+    public: Annotated[str | None, typer.Option(help="A public table that should fit the schema.")] = None,
+    adbc: Adbc = None,
+    public_query: PublicQuery = None,
+    driver: Driver = None,
     as_json: AsJson = False,
 ) -> None:
     """Check a schema file, and a public table against it. Private data are never opened."""
     schema = Schema.load(path)
-    if public is not None:
-        _check_fit(schema, public)
+    table = public_of(public, adbc, public_query, driver)
+    shown = public or "the public table"
+    if table is not None:
+        _check_fit(schema, table, shown)
     if as_json:
         write_json(
             {
@@ -107,10 +118,10 @@ def check(
         )
         return
     write(str(schema))
-    say(f"The schema is good{'' if public is None else f', and {public} fits it'}.")
+    say(f"The schema is good{'' if table is None else f', and {shown} fits it'}.")
 
 
-def _check_fit(schema: Schema, public: Path) -> None:
+def _check_fit(schema: Schema, public: object, shown: str) -> None:
     """Say of all columns at once how they fit, and refuse those that do not."""
     with working("reading the table"):
         found = misfits(schema, public)
@@ -122,5 +133,5 @@ def _check_fit(schema: Schema, public: Path) -> None:
         for each in wrong:
             say(f"{each.column}: {each.sentence}")
         names = ", ".join(each.column for each in wrong)
-        raise DataError(f"{len(wrong)} of {len(found)} columns of {public} do not fit the schema: {names}")
+        raise DataError(f"{len(wrong)} of {len(found)} columns of {shown} do not fit the schema: {names}")
     refuse(found)

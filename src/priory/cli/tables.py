@@ -1,4 +1,4 @@
-"""Tables: the options that say where a private table is, and what they stand for."""
+"""Tables: the options that say where a table is, private or public, and what they stand for."""
 
 from typing import Annotated
 
@@ -13,6 +13,10 @@ Adbc = Annotated[
 ]
 DatabaseQuery = Annotated[
     str | None, typer.Option("--query", metavar="SELECT", help="With --adbc, the query that gives the table.")
+]
+PublicQuery = Annotated[
+    str | None,
+    typer.Option("--public-query", metavar="SELECT", help="With --adbc, the query that gives the public table."),
 ]
 Driver = Annotated[
     str | None, typer.Option(help="With --adbc, the ADBC driver; default: what the address begins with.")
@@ -30,7 +34,7 @@ def table_of(path: str | None, adbc: str | None, query: str | None, driver: str 
     """
     if adbc is None:
         if path is None:
-            raise OptionError("DATA", "name the private table, or the database that holds it (--adbc and --query)")
+            raise OptionError("DATA", "name the table, or the database that holds it (--adbc and --query)")
         if query is not None or driver is not None:
             raise OptionError("--query", "it is for a database: name that with --adbc, too")
         return path

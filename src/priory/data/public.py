@@ -89,14 +89,6 @@ def misfits(schema: Schema, frame: object) -> list[Misfit]:
     return [misfit(column, seen[column.name]) for column in schema.modelled]
 
 
-def check_public(schema: Schema, frame: object) -> None:
-    """Refuse a public table of which columns are missing or have cells that do not fit, naming all of them.
-
-    Its values may be quoted: they are public.
-    """
-    refuse(misfits(schema, frame))
-
-
 def public_codes(schema: Schema, frame: object) -> NDArray[np.int64]:
     """The rows of a public table as codes, one column for each attribute, once it is found to fit the schema.
 

@@ -10,7 +10,7 @@ from typing import ClassVar
 from priory.measure import measure
 from priory.mechanisms.aim import AIM
 from priory.mechanisms.steps.fitted import Fitted, refitted
-from priory.mechanisms.steps.resolution import LEAST_FOR_ONE_WAYS, Resolution, share_of_one_ways
+from priory.mechanisms.steps.resolution import FEW_RUNS_SHARES, LEAST_FOR_ONE_WAYS, Resolution, share_of_one_ways
 from priory.model.bases import Uniform
 from priory.model.model import Model
 from priory.privacy.budget import Budget, Number
@@ -22,17 +22,23 @@ from priory.queries.query import Query
 from priory.release import Release
 from priory.release.dense import Dense
 from priory.release.estimated import estimated, uniform
+from priory.select.merging import merged_parts, merged_query
 from priory.select.noisy_pairs import joining_pairs, strengths, strong_cliques
 from priory.select.one_ways import OneWays
+from priory.select.spanning_tree import spanning_tree
 
 # With more pairs of attributes than this all of them drown: marginals are chosen privately instead.
 MOST_PAIRS = 1_000
+# Pairs of more cells are in no tree that is chosen privately: they would have to be counted.
+MOST_TREE_CELLS = 1_000_000
 # A pair's distance from what a noisy tree implies has about so many times the noise of its own answers.
 NOISE_OF_A_TREE = 1.8
 
 # Has queries answered for a share of the budget, in proportion to their weights, by a curator or from what one answered
 # before; nothing where nothing was answered. The note is for people.
 Ask = Callable[[str, Mapping[Query, Number], Budget], Sequence[Measurement]]
+# Chooses pairs that join all attributes, on which the model of one-way marginals errs most, for a share of the budget.
+Join = Callable[[Fitted, Budget], Sequence[Query]]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -41,22 +47,26 @@ class Weighing:
 
     One-way marginals are measured, then all pairs on runs of values. From these noisy answers the strongest cliques
     are chosen, which is free, and measured finely: together they give a first model. Rows drawn from it are weighted
-    by all pairs, measured once with the rest of the budget. Nothing is chosen privately: all of it is noise on counts.
+    by all pairs, measured once with the rest of the budget. All of it is noise on counts, but where pairs can hardly be
+    heard: there a tree of pairs is chosen privately.
 
     A pure budget, with which so many marginals are too noisy, and a table of very many attributes are left to `AIM`.
 
     Attributes:
         rows: see `Dense`.
         model_cells: see `Dense`.
-        fewest_runs: into how many runs of values pairs must at least be cut, above the noise, for cliques to be chosen.
+        fewest_runs: into how many runs of values pairs must be cut, above the noise, for cliques to be chosen by them.
+        fewest_for_a_tree: the same for a tree of pairs to be chosen privately, where they cannot be cut into so many.
         seed: see `Dense`.
     """
 
     rows: int = 200_000
     model_cells: int = 2_000_000
     fewest_runs: float = 8
+    fewest_for_a_tree: float = 3
     seed: int = 0
-    choice_share: ClassVar[Fraction] = Fraction(0)
+    # At most this is spent on private choices.
+    choice_share: ClassVar[Fraction] = Fraction(FEW_RUNS_SHARES[1], sum(FEW_RUNS_SHARES))
 
     def with_effort(self, factor: float) -> "Weighing":
         """The mechanism with a first model of so many times more cells, and as many more rows."""
@@ -66,6 +76,7 @@ class Weighing:
         """Measure step by step, then estimate."""
         if _is_left_to_aim(curator.domain, budget):
             return AIM(model_cells=self.model_cells).run(curator, budget)
+        one_ways = OneWays().strategy(curator.domain)
         start = Fitted.start(curator, Uniform(curator.domain))
         curator.check(budget)
         numbers = itertools.count(1)
@@ -74,7 +85,11 @@ class Weighing:
             curator.report_progress(next(numbers), note=note)
             return measure(curator, list(weights), share, shares=list(weights.values()))
 
-        answered = self._answered(start, budget, ask)
+        def join(one_ways: Fitted, share: Budget) -> Sequence[Query]:
+            curator.report_progress(next(numbers), note="choosing a tree")
+            return spanning_tree(curator, _merged_pairs(one_ways), one_ways.model, share)
+
+        answered = self._answered(one_ways, start, budget, ask, join)
         curator.report_progress(next(numbers), note="weighing rows")
         release = Release(curator.domain, answered.measurements, curator.statement("weighing"))
         return release.with_model(self._model(answered))
@@ -87,36 +102,47 @@ class Weighing:
         base = uniform(release.domain, release.schema)
         public = tuple(m for m in release.measurements if m.is_public)
         start = Fitted(base, public, Model(base, {}, max(1.0, float(transcript.public_total or 1))))
-        return release.with_model(self._model(self._answered(start, budget, lambda *_: next(batches, ()))))
+        # What was answered has its queries with it: any will do in place of those that were chosen.
+        queries = [Query.marginal(release.domain, name) for name in release.domain]
+        one_ways = OneWays().strategy(release.domain)
+        answered = self._answered(one_ways, start, budget, lambda *_: next(batches, ()), lambda *_: queries)
+        return release.with_model(self._model(answered))
 
-    def _answered(self, start: Fitted, budget: Budget, ask: Ask) -> "_Answered":
+    def _answered(
+        self, first: Mapping[Query, Number], start: Fitted, budget: Budget, ask: Ask, join: Join
+    ) -> "_Answered":
         """One-way marginals, coarse pairs, chosen cliques, everything: each depends on what was answered before."""
         domain = start.base.domain
-        one_ways, share = _one_ways(start, budget, ask)
+        one_ways, share = _one_ways(first, start, budget, ask)
         if len(domain) < 2:
             return _Answered(one_ways)
-        resolution = Resolution.of(domain, budget.part(1 - share), one_ways.model.total, self.fewest_runs)
+        resolution = Resolution.of(
+            domain,
+            budget.part(1 - share),
+            one_ways.model.total,
+            fewest_runs=self.fewest_runs,
+            fewest_for_a_tree=self.fewest_for_a_tree,
+        )
         counts = {name: one_ways.model.project((name,)).values for name in domain}
         coarse = ask("coarse pairs", _alike(resolution.coarse_pairs(domain, counts)), resolution.coarse)
         strength = strengths(coarse, one_ways.model)
-        cliques = self._chosen(one_ways, coarse, strength, resolution) if resolution.chosen else []
-        resolution = resolution if cliques else resolution.without_choice()
-        chosen: Sequence[Measurement] = ()
-        if resolution.chosen:
-            queries = [Query.marginal(domain, clique) for clique in cliques]
-            chosen = ask("chosen cliques", _alike(queries), resolution.chosen)
+        queries: Sequence[Query] = ()
+        if resolution.choosing:
+            queries = join(one_ways, resolution.choosing)
+        elif resolution.chosen:
+            queries = [Query.marginal(domain, clique) for clique in self._chosen(one_ways, coarse, strength)]
+        resolution = resolution if queries else resolution.without_choice()
+        chosen = ask("chosen cliques", _alike(queries), resolution.chosen) if queries and resolution.chosen else ()
         every = resolution.every_marginal(domain, counts, strength)
-        everything = ask("everything once", _alike(every), resolution.everything)
+        everything = ask("everything once", _alike(every), resolution.everything) if resolution.everything else ()
         return _Answered(one_ways, tuple(coarse), tuple(chosen), tuple(everything))
 
     def _chosen(
-        self, one_ways: Fitted, coarse: Sequence[Measurement], strength: Mapping[Clique, float], resolution: Resolution
+        self, one_ways: Fitted, coarse: Sequence[Measurement], strength: Mapping[Clique, float]
     ) -> list[Clique]:
         """A tree of the strongest pairs, and cliques of what it does not imply, all by noisy answers: this is free."""
         domain, most_cells = one_ways.base.domain, self.model_cells / 2
         tree = joining_pairs(domain, strength, most_cells)
-        if resolution.last == "runs":
-            return tree
         in_tree = set(tree)
         implied = estimated([*one_ways.measurements, *(m for m in coarse if m.query.clique in in_tree)], one_ways.base)
         others = [m for m in coarse if m.query.clique not in in_tree]
@@ -145,10 +171,9 @@ class _Answered:
         return (*self.one_ways.measurements, *self.coarse, *self.chosen, *self.everything)
 
 
-def _one_ways(start: Fitted, budget: Budget, ask: Ask) -> tuple[Fitted, Fraction]:
+def _one_ways(asked: Mapping[Query, Number], start: Fitted, budget: Budget, ask: Ask) -> tuple[Fitted, Fraction]:
     """The estimate from one-way marginals, and the share they got, which depends on the noisy number of rows."""
     domain = start.base.domain
-    asked = OneWays().strategy(domain)
     first = LEAST_FOR_ONE_WAYS if len(domain) > 1 else Fraction(1)
     fitted = start.with_measured(ask("one-way marginals", asked, budget.part(first)))
     share = share_of_one_ways(domain, budget, fitted.model.total)
@@ -156,6 +181,14 @@ def _one_ways(start: Fitted, budget: Budget, ask: Ask) -> tuple[Fitted, Fraction
         return fitted, first
     again = ask("one-way marginals again", asked, budget.part(share - first))
     return fitted.with_measured(again), share
+
+
+def _merged_pairs(one_ways: Fitted) -> list[Query]:
+    """All pairs that a tree may have, with values merged that noise drowns."""
+    domain = one_ways.base.domain
+    parts = merged_parts(domain, one_ways.measurements)
+    pairs = (pair for pair in itertools.combinations(domain, 2) if domain.size_of(pair) <= MOST_TREE_CELLS)
+    return [merged_query(domain, pair, parts) for pair in pairs]
 
 
 def _alike(queries: Sequence[Query]) -> dict[Query, Number]:

@@ -8,6 +8,8 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from priory.estimate.measured import noisy
 from priory.estimate.prior_strength import reweighed, weighed
 from priory.model.bases import Base, PublicRows
@@ -59,10 +61,17 @@ class Dense:
         evidence = noisy(rest, LEAST_STDDEV)
         if not evidence:
             return first
+        last = weighed(evidence, self._rows(first), first.total)
+        return replace(Model.of(reweighed(last), {}, first.total), diagnostics=_both(first, last))
+
+    def _rows(self, first: Model) -> PublicRows:
+        """Rows drawn from the first model, or every cell with its share where these are no more."""
         records = math.ceil(first.total)
         count = max(min(ROWS_A_RECORD * records, self.rows), LEAST_A_RECORD * records, FEWEST_ROWS)
-        last = weighed(evidence, PublicRows(first.sample(count, seed=self.seed), first.domain), first.total)
-        return replace(Model.of(reweighed(last), {}, first.total), diagnostics=_both(first, last))
+        if first.domain.size > count:
+            return PublicRows(first.sample(count, seed=self.seed), first.domain)
+        with np.errstate(divide="ignore"):
+            return PublicRows.of_cells(first.domain, np.log(first.project(first.domain).values))
 
     def _first_model(
         self,

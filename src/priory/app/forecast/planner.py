@@ -77,9 +77,9 @@ class Planner:
         """
         if rows < 1:
             raise OptionError("rows", "at least one is needed")
-        entry = chosen(mechanism, has_public=public is not None)
-        known = None if public is None else np.asarray(public_codes(schema, public), dtype=np.int64)
         columns = len(schema.domain)
+        entry = chosen(mechanism, has_public=public is not None, columns=columns, has_workload=False)
+        known = None if public is None else np.asarray(public_codes(schema, public), dtype=np.int64)
         # A recipe with settings of its own may be about all columns.
         is_whole = mechanism is not None and not isinstance(mechanism, str)
         sizes = (columns,) if is_whole else _sizes(columns)

@@ -23,10 +23,12 @@ LEAST_FOR_ONE_WAYS, MOST_FOR_ONE_WAYS = Fraction(1, 10), Fraction(7, 10)
 BARE, STEEP = 0.03, 1.4
 # What is left goes to coarse pairs, to chosen cliques and to everything once, in these shares.
 SHARES = (3, 3, 4)
-# Where few runs of values are above the noise only a tree of pairs is chosen, and everything is the coarse pairs again.
-FEW_RUNS_SHARES = (6, 3, 1)
-# Where fewer than these are, at nine tenths of what is left, there is nothing to choose by: coarse pairs get them.
-FEWEST_FOR_A_TREE = 5
+# Where few runs of values are above the noise, what is left goes to coarse pairs, to the choice of a tree and to its
+# pairs: how far the strongest pairs are from independence is above the noise of a choice where their cells drown.
+FEW_RUNS_SHARES = (5, 1, 4)
+# In both cases pairs are cut into fewer runs than are above the noise, by this factor.
+COARSER = 0.65
+# Where hardly any are, at nine tenths of what is left, a tree tells nothing: everything is the coarse pairs again.
 HARDLY_ANY_SHARES = (9, 1)
 # Where fewer than these are, one-way marginals get the most they may.
 FEWEST_FOR_PAIRS = 3
@@ -59,31 +61,35 @@ class Resolution:
     """The steps after one-way marginals."""
 
     coarse: Budget  # for all pairs on runs of values
-    chosen: Budget | None  # for cliques chosen from their answers; None where these are too noisy to choose by
-    everything: Budget  # for all marginals once
-    runs: int  # into how many runs of values coarse pairs cut an attribute
-    last: Literal["runs", "pairs", "triples"]  # what everything is: coarse pairs again, all pairs, or all triples
+    runs: int  # into how many runs of values they cut an attribute
+    choosing: Budget | None = None  # for the private choice of a tree, where coarse pairs are too noisy to choose by
+    chosen: Budget | None = None  # for the cliques that were chosen, if any are
+    everything: Budget | None = None  # for all marginals once
+    last: Literal["runs", "pairs", "triples"] = "runs"  # what everything is: coarse pairs again, all pairs, all triples
 
     @classmethod
-    def of(cls, domain: Domain, left: Budget, total: float, fewest_runs: float) -> "Resolution":
-        """What can be heard for what is left after one-way marginals; see `Weighing` for `fewest_runs`."""
+    def of(
+        cls, domain: Domain, left: Budget, total: float, *, fewest_runs: float, fewest_for_a_tree: float
+    ) -> "Resolution":
+        """What can be heard for what is left after one-way marginals; see `Weighing` for the limits."""
         coarse, chosen, everything = left.split(SHARES)
         count = _runs_above_noise(domain, coarse, total, ways=2)
         if count >= fewest_runs:
             triples = _runs_above_noise(domain, everything, total, ways=3)
             last: Literal["pairs", "triples"] = "triples" if _are_triples_better(domain, triples) else "pairs"
-            return cls(coarse, chosen, everything, int(max(2, min(count, MOST_RUNS))), last)
+            runs_of_values = int(max(2, min(count, MOST_RUNS)))
+            return cls(coarse, runs_of_values, chosen=chosen, everything=everything, last=last)
         coarse, everything = left.split(HARDLY_ANY_SHARES)
         count = _runs_above_noise(domain, coarse, total, ways=2)
-        runs_of_values = int(max(2, min(count, MOST_RUNS)))
-        if count < FEWEST_FOR_A_TREE:
-            return cls(coarse, None, everything, runs_of_values, "runs")
-        coarse, chosen, everything = left.split(FEW_RUNS_SHARES)
-        return cls(coarse, chosen, everything, runs_of_values, "runs")
+        runs_of_values = round(max(2, min(COARSER * count, MOST_RUNS)))
+        if count < fewest_for_a_tree:
+            return cls(coarse, runs_of_values, everything=everything)
+        coarse, choosing, chosen = left.split(FEW_RUNS_SHARES)
+        return cls(coarse, runs_of_values, choosing=choosing, chosen=chosen)
 
     def without_choice(self) -> "Resolution":
         """The same where nothing is chosen: what was for it goes to everything."""
-        if self.chosen is None:
+        if self.chosen is None or self.everything is None:
             return self
         everything = self.everything.worth(self.chosen.amount + self.everything.amount)
         return replace(self, chosen=None, everything=everything)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextvars
 import secrets
-import threading
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from priory.work import reached
+from priory.work import meanwhile, reached
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,25 +46,19 @@ def _of_connect(session: Any, note: str) -> Iterator[None]:  # noqa: ANN401 - py
 @contextmanager
 def _of_classic(session: Any, note: str) -> Iterator[None]:  # noqa: ANN401 - pyspark is optional
     """The driver is asked from time to time, by a thread that reports as if it were this one."""
-    context = session.sparkContext
-    group, ended = f"priory-{secrets.token_hex(8)}", threading.Event()
+    context, group = session.sparkContext, f"priory-{secrets.token_hex(8)}"
     before = context.getLocalProperty(GROUP)
-    context.setLocalProperty(GROUP, group)
-    here = contextvars.copy_context()
 
     def ask() -> None:
-        while not ended.wait(PAUSE):
-            # A session that is stopped meanwhile is no matter of progress.
-            with suppress(Exception):
-                here.run(_report, _tasks(context.statusTracker(), group), note)
+        # A session that is stopped meanwhile is no matter of progress.
+        with suppress(Exception):
+            _report(_tasks(context.statusTracker(), group), note)
 
-    thread = threading.Thread(target=ask, name="priory-stages", daemon=True)
-    thread.start()
+    context.setLocalProperty(GROUP, group)
     try:
-        yield
+        with meanwhile(ask, lambda: PAUSE):
+            yield
     finally:
-        ended.set()
-        thread.join()
         context.setLocalProperty(GROUP, before)
 
 
