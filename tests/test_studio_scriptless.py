@@ -1,6 +1,7 @@
 """The studio in a browser that runs no scripts: from files to answers, and what needs a script says so."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -31,11 +32,15 @@ def presses(page: Any, name: str) -> None:
 
 def looks_until(page: Any, text: str) -> None:
     """Load the page again until it says something."""
+    from playwright.sync_api import Error
+
     for _ in range(3000):
-        if text in page.inner_text("main"):
-            return
-        page.wait_for_timeout(100)
-        page.reload()
+        # A page that waits for something loads itself anew, and may do so just now.
+        with suppress(Error):
+            if text in page.inner_text("main"):
+                return
+            page.wait_for_timeout(100)
+            page.reload()
     raise AssertionError(text)
 
 
