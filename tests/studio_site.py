@@ -20,6 +20,8 @@ from priory.studio.server import HOST, app_of, server_of
 
 # The command line with replayed randomness.
 REPLAYED = (sys.executable, "-P", str(Path(__file__).with_name("replayed_cli.py")))
+# What a part of a page has that is still being worked out.
+COMING = "data-comes"
 # What no page, log or error may show: it stands in the private table alone.
 CANARY = "Zanzibar-7391"
 
@@ -49,13 +51,22 @@ class Browser(httpx.Client):
         super().__init__(base_url=address, follow_redirects=True, timeout=120)
         self.address = address
 
+    def get(self, *given: Any, **options: Any) -> httpx.Response:
+        """A page with all that comes later, as a browser shows it after a while."""
+        ends = time.monotonic() + 300
+        while COMING in (answer := super().get(*given, **options)).text:
+            assert time.monotonic() < ends
+            time.sleep(0.05)
+        return answer
+
     def csrf(self) -> str:
         """The token of the forms."""
         return field_of(self.get("/table").text, "csrf")
 
     def submit(self, path: str, **fields: Any) -> httpx.Response:
         """Send a form."""
-        return self.post(path, data={"csrf": self.csrf(), **fields}, headers={"origin": self.address})
+        answer = self.post(path, data={"csrf": self.csrf(), **fields}, headers={"origin": self.address})
+        return self.get(answer.url) if COMING in answer.text else answer
 
     def waits(self, job: str) -> dict[str, Any]:
         """How a run ended."""

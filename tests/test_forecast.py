@@ -14,7 +14,7 @@ from priory.app.forecast.reckoning import Reckoning
 from priory.app.forecast.rehearsal import interpolated
 from priory.app.forecast.stand_in import stand_in
 from priory.app.forecast.tables import Played
-from priory.app.forecast.trial import Trial, Trials
+from priory.app.forecast.trial import Trial, Trials, _options
 from priory.app.registry import Registered, registered
 from priory.data.kinds import Category
 from priory.data.schema import Schema
@@ -22,6 +22,7 @@ from priory.errors import OptionError
 from priory.measure import measure
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
+from priory.privacy.even_noise import even_stddev
 from priory.privacy.measurement import Measurement
 from priory.queries.domain import Clique, Domain
 from priory.queries.query import Query
@@ -219,6 +220,15 @@ def test_every_budget_is_rehearsed_even_where_there_is_little_time() -> None:
     found = list(planner.forecasts([SMALL, MIDDLE, LARGE], seconds=2))
     assert [each.budget for each in found if each.is_final] == [SMALL, MIDDLE, LARGE]
     assert asked == [5, 5, 5]
+
+
+@pytest.mark.parametrize("terms", [{"rho": "0.01"}, {"epsilon": "1", "delta": "1e-9"}, {"epsilon": "1"}])
+def test_k_rows_of_a_person_need_k_times_the_noise(terms: dict[str, str]) -> None:
+    one, three = (Budget.of(**terms, max_rows=rows) for rows in (1, 3))
+    asked = _options(three, 1.0)
+    scaled = Budget.of(**asked)
+    assert even_stddev(scaled, 5) == pytest.approx(3 * even_stddev(one, 5))
+    assert even_stddev(three, 5) == pytest.approx(3 * even_stddev(one, 5))
 
 
 def test_nothing_at_all_is_refused() -> None:

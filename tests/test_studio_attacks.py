@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from priory.errors import DataError
 from priory.studio.folder import Folder
+from priory.studio.forecasts import REHEARSER
 from priory.studio.jobs import PRIORY
 from priory.studio.security import MOST_BYTES
 from studio_site import CANARY, Browser, Site, prepare, site, write_tables
@@ -358,5 +359,6 @@ def test_links_in_the_place_of_the_studio_s_own_files_are_refused(tmp_path: Path
         pass
 
 
-def test_the_command_that_jobs_run_does_not_import_from_the_folder() -> None:
+def test_the_processes_of_the_studio_do_not_import_from_the_folder() -> None:
     assert "-P" in PRIORY
+    assert "-P" in REHEARSER

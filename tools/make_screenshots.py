@@ -1,7 +1,8 @@
 """Make screenshots: the steps of priory studio on the embedded town, in a real browser.
 
-Needs a Chromium (PRIORY_CHROMIUM, or one in the path) and playwright. By default the few that the documentation shows
-are written to docs/images/studio; with --all FOLDER every step, at 1280 and 400 pixels, light and dark.
+Needs a Chromium (PRIORY_CHROMIUM, or one in the path) and playwright. What the documentation shows is written to
+docs/images/studio: what is in the window, as WebP. With --all FOLDER the whole length of every page is written to that
+folder, too, as PNG, to be looked at. Both are at 1280 and 400 pixels, light and dark.
 """
 
 import argparse
@@ -23,50 +24,43 @@ ROOT = Path(__file__).resolve().parents[1]
 SHOWN = ROOT / "docs" / "images" / "studio"
 SIZES = {1280: 900, 400: 800}
 SCHEMES = ("light", "dark")
-# What the documentation shows: a step, a width and a colour scheme each.
-FEW = (
-    ("table", 1280, "light"),
-    ("column", 1280, "light"),
-    ("budget", 1280, "light"),
-    ("run", 400, "dark"),
-    ("quality", 1280, "light"),
-    ("ask", 1280, "light"),
-    ("heat", 400, "dark"),
-    ("history", 1280, "light"),
-)
+# What the documentation shows: the seven steps in all sizes and colours, and of some others one each.
+STEPS = ("table", "columns", "persons", "budget", "run", "quality", "history")
+FEW = (("column", 1280, "light"), ("running", 400, "light"), ("ask", 1280, "light"), ("heat", 400, "dark"))
 
 
 class Camera:
     """Takes the page as it is, at the sizes and in the colours that are wanted."""
 
-    def __init__(self, page: "Page", folder: Path, *, takes_all: bool) -> None:
-        self.page, self._folder, self._takes_all = page, folder, takes_all
+    def __init__(self, page: "Page", looked_at: Path | None) -> None:
+        self.page, self._looked_at = page, looked_at
 
     def take(self, name: str, show: str = "") -> None:
-        """Pictures of the page; `show` is scrolled to the top."""
+        """Pictures of the page; in those of the window, `show` is scrolled to the top."""
+        self.page.wait_for_load_state()
+        self.page.locator("[data-comes]").first.wait_for(state="detached")
         for width, height in SIZES.items():
             for scheme in SCHEMES:
-                if self._takes_all or (name, width, scheme) in FEW:
-                    self.page.set_viewport_size({"width": width, "height": height})
-                    self.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
-                    self.page.evaluate("window.scrollTo(0, 0)")
-                    if show:
-                        self.page.locator(show).first.evaluate("each => each.scrollIntoView()")
-                    path = self._folder / f"{name}-{width}-{scheme}.{'png' if self._takes_all else 'webp'}"
-                    self._write(path)
-                    print(f"{path.name}: {path.stat().st_size // 1000} kB")
+                self.page.set_viewport_size({"width": width, "height": height})
+                self.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+                self.page.evaluate("window.scrollTo(0, 0)")
+                if self._looked_at is not None:
+                    path = self._looked_at / f"{name}-{width}-{scheme}.png"
+                    self.page.screenshot(path=str(path), full_page=True)
+                if name in STEPS or (name, width, scheme) in FEW:
+                    self._show(SHOWN / f"{name}-{width}-{scheme}.webp", show)
         self.page.set_viewport_size({"width": 1280, "height": SIZES[1280]})
         self.page.emulate_media(color_scheme="light")
 
-    def _write(self, path: Path) -> None:
-        """The whole page as PNG, or what is in the window as WebP, which is a third as large."""
-        if self._takes_all:
-            self.page.screenshot(path=str(path), full_page=True)
-            return
+    def _show(self, path: Path, show: str) -> None:
+        """What is in the window as WebP, which is a third as large as PNG."""
+        if show:
+            self.page.locator(show).first.evaluate("each => each.scrollIntoView()")
         session = self.page.context.new_cdp_session(self.page)
-        taken = session.send("Page.captureScreenshot", {"format": "webp", "quality": 80})
+        taken = session.send("Page.captureScreenshot", {"format": "webp", "quality": 60})
         path.write_bytes(base64.b64decode(taken["data"]))
         session.detach()
+        print(f"{path.name}: {path.stat().st_size // 1000} kB", flush=True)
 
 
 @contextmanager
@@ -85,7 +79,7 @@ def served(folder: Path) -> Iterator[str]:
 
 
 def walk(camera: Camera, address: str) -> None:
-    """The whole flow on the town, from files to the history."""
+    """The whole flow on the town, from files to a release, and what can be done with it."""
     page, base = camera.page, address.partition("/enter")[0]
     page.goto(address)
     page.check("input[name=private][value='register_2025.csv.gz']")
@@ -117,6 +111,13 @@ def walk(camera: Camera, address: str) -> None:
     page.get_by_role("button", name="Pay and start").click()
     camera.take("running")
     page.get_by_role("link", name="Explore it").click()
+    explore(camera, base)
+
+
+def explore(camera: Camera, base: str) -> None:
+    """What there is once there is a release."""
+    page = camera.page
+    page.goto(f"{base}/explore")
     camera.take("quality")
     page.goto(f"{base}/explore/ask?what=mean&column=income&by=district&test-column=sex&test-sign==&test-value=female")
     page.locator("figure svg[role=img]").wait_for()
@@ -133,12 +134,12 @@ def walk(camera: Camera, address: str) -> None:
 def main() -> None:
     """Make them."""
     parser = argparse.ArgumentParser(description="Screenshots of priory studio.")
-    parser.add_argument("--all", type=Path, help="a folder for every step at every size and in every colour")
+    parser.add_argument("--all", type=Path, help="a folder for the whole length of every page")
     asked = parser.parse_args()
     from playwright.sync_api import sync_playwright
 
-    folder = asked.all or SHOWN
-    folder.mkdir(parents=True, exist_ok=True)
+    for folder in filter(None, (SHOWN, asked.all)):
+        folder.mkdir(parents=True, exist_ok=True)
     chromium = os.environ.get("PRIORY_CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
     with tempfile.TemporaryDirectory() as made, sync_playwright() as playwright:
         project = Path(made) / "klosterwiek"
@@ -147,9 +148,9 @@ def main() -> None:
             shutil.copy(file, project)
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         page = browser.new_context(viewport={"width": 1280, "height": SIZES[1280]}).new_page()
-        page.set_default_timeout(300_000)
+        page.set_default_timeout(1_800_000)
         with served(project) as address:
-            walk(Camera(page, folder, takes_all=asked.all is not None), address)
+            walk(Camera(page, asked.all), address)
         browser.close()
 
 

@@ -93,11 +93,15 @@ def discover(
     unit: Unit = None,
     max_rows: Annotated[int | None, typer.Option(help="With --unit, how many rows of one person count.")] = None,
     output: Output = None,
+    counts: Annotated[
+        Path | None, typer.Option(help="Where to write the noisy counts it was learnt from, as JSON.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Learn a schema from private rows, with noise, and pay for it."""
     with spending(output), working("reading the table", is_wanted=not as_json):
         check_output(output)
+        check_output(counts)
         if name is None and ledger is not None:
             name = Ledger.open(ledger).terms.dataset
         data = table_of(table, adbc, query, driver)
@@ -115,6 +119,8 @@ def discover(
             max_rows=max_rows,
             output=output,
         )
+        if counts is not None:
+            learnt.save_counts(counts)
     if as_json:
         write_json({"output": output and str(output), "cost": str(learnt.cost), "schema": learnt.dump()})
         return

@@ -1,7 +1,6 @@
 """Plan: the verb that rehearses a fit without the private table."""
 
 import json
-import math
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
@@ -22,6 +21,7 @@ from priory.data.table import text_table
 from priory.errors import OptionError
 from priory.mechanisms.steps.effort import NORMAL
 from priory.privacy.budget import Budget
+from priory.privacy.even_noise import even_stddev
 from priory.queries.sensitivity import Relation
 
 SHOWN = 10
@@ -35,6 +35,7 @@ def plan(
     delta: Delta = None,
     rho: Annotated[list[str] | None, typer.Option(help="Or in zCDP; repeat it to compare.")] = None,
     relation: RelationName = Relation.ADD_REMOVE.value,
+    max_rows: Annotated[int, typer.Option(help="How many rows of one person count.")] = 1,
     mechanism: Annotated[
         str | None,
         typer.Option(
@@ -63,7 +64,7 @@ def plan(
 
     The fit is rehearsed on a made-up table of that many rows: drawn from public data, or with typical dependences.
     """
-    budgets = _budgets(epsilon, rho, delta, relation)
+    budgets = _budgets(epsilon, rho, delta, relation, max_rows)
     public_table = public_of(public, adbc, public_query, driver)
     private_table = _private_of(check, adbc, query, driver)
     if private_table is None:
@@ -162,23 +163,8 @@ def _facts(schema: Schema, rows: int, mechanism: str, budgets: list[Budget]) -> 
     cells = f"{sum(domain.shape):,} values in all"
     lines = [f"{schema.name}: {rows:,} rows, {len(domain)} columns with {cells}; {mechanism}."]
     header = ["budget", "noise of a single count", f"of each of {len(domain)} columns' counts"]
-    table = [[str(each), f"{_stddev(each, 1):.1f}", f"{_stddev(each, len(domain)):.1f}"] for each in budgets]
+    table = [[str(each), f"{even_stddev(each, 1):.1f}", f"{even_stddev(each, len(domain)):.1f}"] for each in budgets]
     return "\n".join([*lines, text_table(header, table, right=[False, True, True])])
-
-
-def _stddev(budget: Budget, answers: int) -> float:
-    """The standard deviation of the noise on one of so many marginals that share the budget evenly."""
-    share = float(budget.amount) / answers
-    sensitivity = budget.max_rows
-    if budget.is_pure:
-        # Laplace noise; under replace-one a record leaves one cell and enters another.
-        return math.sqrt(2) * sensitivity * _moved(budget) / share
-    return sensitivity * math.sqrt(_moved(budget) / (2 * share))
-
-
-def _moved(budget: Budget) -> int:
-    """How many cells of a marginal one record changes by 1."""
-    return 1 if budget.relation is Relation.ADD_REMOVE else 2
 
 
 def _line(found: Rehearsal) -> str:
@@ -193,11 +179,13 @@ def _show_worst(last: Rehearsal) -> None:
         write(text_table(["pair", "error"], pairs, right=[False, True]))
 
 
-def _budgets(epsilon: list[str] | None, rho: list[str] | None, delta: str | None, relation: str) -> list[Budget]:
+def _budgets(
+    epsilon: list[str] | None, rho: list[str] | None, delta: str | None, relation: str, max_rows: int
+) -> list[Budget]:
     if rho and epsilon:
         raise OptionError("--rho", "give either --rho or --epsilon, not both")
     if not rho and not epsilon:
         raise OptionError("--epsilon", "say what may be spent; repeat it to compare several")
     if rho:
-        return [Budget.of(rho=each, relation=relation) for each in rho]
-    return [Budget.of(epsilon=each, delta=delta, relation=relation) for each in epsilon or []]
+        return [Budget.of(rho=each, relation=relation, max_rows=max_rows) for each in rho]
+    return [Budget.of(epsilon=each, delta=delta, relation=relation, max_rows=max_rows) for each in epsilon or []]

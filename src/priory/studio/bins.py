@@ -23,18 +23,26 @@ class Bar:
     high: float | None
 
 
-def picture(bars: Sequence[Bar], name: str) -> Html:
-    """The rows of each bin, to scale and with spikes as lines; or the rows of each level, one below the other."""
+def picture(bars: Sequence[Bar], name: str, source: str = "Public rows", edges: Sequence[float] = ()) -> Html:
+    """The rows of each bin, to scale and with spikes as lines; or the rows of each level, one below the other.
+
+    Args:
+        bars: what is drawn.
+        name: of the column.
+        source: whose rows they are, for who cannot see the picture.
+        edges: of bins that are drawn over bars that are narrower.
+    """
     bins = [bar for bar in bars if bar.low is not None and bar.high is not None]
-    words = f"Public rows in each {'bin' if bins else 'level'} of {shortened(name)}; the table below has the figures"
-    parts, height = _scaled(bins) if bins else _levels(bars)
+    words = f"{source} in each {'bin' if bins else 'level'} of {shortened(name)}; the table below has the figures"
+    parts, height = _scaled(bins, edges) if bins else _levels(bars)
     box = f"0 0 {WIDTH} {height}"
     return element("svg", *parts, class_="bars", viewBox=box, width=str(WIDTH), role="img", aria_label=words)
 
 
-def _scaled(bins: Sequence[Bar]) -> tuple[list[Html], int]:
+def _scaled(bins: Sequence[Bar], edges: Sequence[float]) -> tuple[list[Html], int]:
     """Bars as wide as their bins, of an area that is their share; spikes as lines, on a scale of their own."""
     first, last = min(bar.low or 0.0 for bar in bins), max(bar.high or 0.0 for bar in bins)
+    first, last = min([first, *edges]), max([last, *edges])
     scale = WIDTH / ((last - first) or 1.0)
     wide = [bar for bar in bins if not bar.is_spike]
     densities = [bar.share / max((bar.high or 0.0) - (bar.low or 0.0), 1e-12) for bar in wide]
@@ -52,6 +60,8 @@ def _scaled(bins: Sequence[Bar]) -> tuple[list[Html], int]:
     for bar in (bar for bar in bins if bar.is_spike):
         height = HEIGHT * bar.share / largest
         parts.append(_rect(((bar.low or 0.0) - first) * scale, HEIGHT - height, 4.0, height, class_="spike"))
+    ends = [f"{(edge - first) * scale:.1f}" for edge in edges]
+    parts += [element("line", class_="edge", x1=x, x2=x, y1="0", y2=str(HEIGHT)) for x in ends]
     return [*parts, *_axis(bins, first, scale)], HEIGHT + BOTTOM
 
 

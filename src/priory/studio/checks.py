@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from typing import Any
 
 from priory.data.schema.open import OpenSchema
 from priory.errors import OptionError, PrioryError
@@ -101,25 +102,36 @@ def total_problems(settings: Settings) -> dict[str, str]:
 def total_budget(settings: Settings, *, discovers: bool = False) -> Budget:
     """What the ledger is to be made with; a tenth of δ is set aside where columns are to be learnt."""
     delta = total_delta(settings)
-    is_person = settings.protects != "row"
     return Budget.of(
         epsilon=settings.total_epsilon,
         delta=delta,
         relation=settings.relation,
-        max_rows=int(settings.max_rows) if is_person and settings.max_rows.isdecimal() else 1,
+        max_rows=person_rows(settings),
         additive=exact("delta", delta) / 10 if discovers else 0,
     )
 
 
 def run_budget(settings: Settings, book: Ledger | None, epsilon: str | None = None, delta: str | None = None) -> Budget:
     """What the next run may spend, about the persons of the ledger."""
+    return Budget.of(**run_terms(settings, book, epsilon, delta))
+
+
+def run_terms(
+    settings: Settings, book: Ledger | None, epsilon: str | None = None, delta: str | None = None
+) -> dict[str, Any]:
+    """The same as the options of `Budget.of`, of texts and numbers alone."""
     total = None if book is None else book.terms.total
-    return Budget.of(
-        epsilon=settings.epsilon if epsilon is None else epsilon,
-        delta=delta or run_delta(settings, book) or None,
-        relation=settings.relation if total is None else total.relation,
-        max_rows=1 if total is None else total.max_rows,
-    )
+    return {
+        "epsilon": settings.epsilon if epsilon is None else epsilon,
+        "delta": delta or run_delta(settings, book) or None,
+        "relation": settings.relation if total is None else total.relation.value,
+        "max_rows": person_rows(settings) if total is None else total.max_rows,
+    }
+
+
+def person_rows(settings: Settings) -> int:
+    """How many rows of one person count, as was typed; 1 where each row is protected or it is no number."""
+    return int(settings.max_rows) if settings.protects != "row" and settings.max_rows.isdecimal() else 1
 
 
 def run_problems(settings: Settings, book: Ledger | None) -> dict[str, str]:
@@ -135,14 +147,18 @@ def run_problems(settings: Settings, book: Ledger | None) -> dict[str, str]:
     return {}
 
 
-def missing(studio: Studio) -> list[tuple[str, str]]:
-    """What must be done before a run can start: the key of a step and what is missing there."""
+def missing(studio: Studio, seconds: float | None = None) -> list[tuple[str, str]]:
+    """What must be done before a run can start: the key of a step and what is missing there.
+
+    Raises:
+        Coming: the public table has not been read after so many seconds; by default it is waited for.
+    """
     settings, found = studio.settings, []
     try:
         studio.folder.file(settings.private)
     except PrioryError:
         found.append(("table", "choose the private table"))
-    found += _column_problems(studio) + _public_problems(studio)
+    found += _column_problems(studio) + _public_problems(studio, seconds)
     book = studio.ledger()
     if book is None:
         found.append(("budget", "make the ledger"))
@@ -168,10 +184,10 @@ def _column_problems(studio: Studio) -> list[tuple[str, str]]:
     return typed
 
 
-def _public_problems(studio: Studio) -> list[tuple[str, str]]:
+def _public_problems(studio: Studio, seconds: float | None) -> list[tuple[str, str]]:
     """How the public table does not fit; a run would be refused for it, before anything is spent."""
     try:
-        wrong = [fit.column for fit in studio.misfits().values() if fit.wrong]
+        wrong = [fit.column for fit in studio.misfits(seconds).values() if fit.wrong]
     except PrioryError as error:
         return [("table", f"the public table cannot be used: {studio.folder.shown(str(error))}")]
     return [("columns", f"the public table does not fit the columns {', '.join(wrong)}")] if wrong else []

@@ -34,7 +34,13 @@ def discover(settings: Settings, *, delta: str, output: str) -> Arguments:
         *_option("--delta", delta),
         *_option("--ledger", settings.ledger),
         *_option("--output", output),
+        *_option("--counts", counts_name(output)),
     )
+
+
+def counts_name(schema: str) -> str:
+    """The file with the noisy counts that a schema was learnt from."""
+    return f"{schema.removesuffix('.yaml')}.counts.json"
 
 
 def ledger(settings: Settings, *, delta: str, discovers: bool) -> Arguments:
@@ -53,7 +59,7 @@ def ledger(settings: Settings, *, delta: str, discovers: bool) -> Arguments:
     )
 
 
-def plan(settings: Settings, *, epsilon: str, delta: str, seconds: str = "30") -> Arguments:
+def plan(settings: Settings, *, epsilon: str, delta: str, relation: str, max_rows: int) -> Arguments:
     """Forecast a run."""
     return (
         "plan",
@@ -61,10 +67,11 @@ def plan(settings: Settings, *, epsilon: str, delta: str, seconds: str = "30") -
         *_option("--rows", settings.rows),
         *_option("--epsilon", epsilon),
         *_option("--delta", delta),
-        *_option("--relation", settings.relation),
+        *_option("--relation", relation),
+        *_option("--max-rows", str(max_rows) if max_rows != 1 else ""),
         *_option("--public", _file(settings.public)),
         *_option("--mechanism", settings.mechanism),
-        *_option("--seconds", seconds),
+        *_option("--effort", _effort(settings)),
     )
 
 
@@ -78,7 +85,7 @@ def fit(settings: Settings, *, delta: str, output: str) -> Arguments:
         *_option("--delta", delta),
         *_option("--public", _file(settings.public)),
         *_option("--mechanism", settings.mechanism),
-        *_option("--effort", "" if settings.effort == "normal" else settings.effort),
+        *_option("--effort", _effort(settings)),
         *_option("--ledger", settings.ledger),
         *_option("--output", output),
     )
@@ -113,24 +120,23 @@ def combine(releases: Sequence[str], output: str) -> Arguments:
 
 def truth(settings: Settings, release: str) -> Arguments:
     """Compare a release with the private table: for the curator alone."""
-    page = f"{release.removesuffix('.priory')}.not-private.html"
-    asked = ("--not-private", "--yes", *_option("--ledger", settings.ledger), *_option("--output", page))
+    asked = ("--not-private", "--yes", *_option("--ledger", settings.ledger), *_option("--output", truth_name(release)))
     return ("report", _file(release), "--against", _file(settings.private), *asked)
 
 
-def python(settings: Settings, *, delta: str, output: str) -> str:
-    """The run as Python."""
-    given = {
-        "epsilon": settings.epsilon,
-        "delta": delta,
-        "public": settings.public,
-        "mechanism": settings.mechanism,
-        "effort": "" if settings.effort == "normal" else settings.effort,
-        "ledger": settings.ledger,
-        "output": output,
-    }
-    options = "".join(f",\n    {name}={value!r}" for name, value in given.items() if value)
-    return f"import priory as pr\n\nrelease = pr.fit(\n    {settings.private!r},\n    {settings.schema!r}{options},\n)"
+def truth_name(release: str) -> str:
+    """The file of true errors of a release."""
+    return f"{release.removesuffix('.priory')}.not-private.html"
+
+
+def check(settings: Settings) -> Arguments:
+    """Check the schema, and the public table against it."""
+    return ("schema", "check", _file(settings.schema), *_option("--public", _file(settings.public)))
+
+
+def history(settings: Settings) -> Arguments:
+    """What was spent on what."""
+    return ("ledger", "show", _file(settings.ledger))
 
 
 def _option(name: str, value: str) -> Arguments:
@@ -143,3 +149,8 @@ def _option(name: str, value: str) -> Arguments:
 def _file(name: str) -> str:
     """The name of a file that cannot be taken for an option, nor for stdin."""
     return f"./{name}" if name.startswith("-") else name
+
+
+def _effort(settings: Settings) -> str:
+    """The effort, where it is not the usual one."""
+    return "" if settings.effort == "normal" else settings.effort

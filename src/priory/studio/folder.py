@@ -20,6 +20,18 @@ class TableFile:
     name: str  # below the folder, with "/" between folders
     size_in_bytes: int
 
+    @property
+    def size(self) -> str:
+        """Its size for people.
+
+        >>> TableFile("a.csv", 999).size, TableFile("a.csv", 451_596).size, TableFile("a.csv", 2_340_000_000).size
+        ('999 bytes', '452 kB', '2,340 MB')
+        """
+        if self.size_in_bytes < 1000:
+            return f"{self.size_in_bytes} bytes"
+        is_small = self.size_in_bytes < 1_000_000
+        return f"{self.size_in_bytes / (1e3 if is_small else 1e6):,.0f} {'kB' if is_small else 'MB'}"
+
 
 @dataclass(frozen=True)
 class Folder:
@@ -36,6 +48,8 @@ class Folder:
             raise DataError(f"{path} does not exist; make the folder first") from None
         if not root.is_dir():
             raise DataError(f"{path} is no folder; give the folder that holds the table")
+        if not os.access(root, os.R_OK | os.W_OK | os.X_OK):
+            raise DataError(f"{path} cannot be written to; the studio keeps schema, ledger and releases there")
         return cls(root)
 
     @property

@@ -17,6 +17,7 @@ from typing import Any, Literal
 from priory.errors import DataError
 from priory.studio import runner
 from priory.studio.folder import Folder
+from priory.studio.locking import alone
 
 State = Literal["running", "ended", "failed", "cancelled", "interrupted"]
 Kind = Literal["fit", "discover", "estimate", "combine"]
@@ -37,6 +38,7 @@ class Job:
         output: the name of the file it makes.
         paid: the name of the file that its paid command makes, where another one follows.
         purpose: what it was for, in the words of whoever started it.
+        python: the same as Python.
         plan: the digest of what was confirmed, by which the same form is known that is sent twice.
         started: when, in seconds since 1970.
         lines: how many lines the ledger had before.
@@ -53,6 +55,7 @@ class Job:
     output: str
     paid: str
     purpose: str
+    python: str
     plan: str
     started: float
     lines: int
@@ -83,7 +86,6 @@ class Jobs:
     def __init__(self, folder: Folder, command: Sequence[str] = PRIORY) -> None:
         self._folder = folder
         self._command = tuple(command)
-        self._lock = threading.Lock()
 
     @property
     def _place(self) -> Path:
@@ -101,13 +103,15 @@ class Jobs:
         purpose: str = "",
         plan: str = "",
         lines: int = 0,
+        python: str = "",
     ) -> Job:
         """Start a job, unless one that makes the same output was started before: then that one.
 
         Raises:
             Busy: another one is running.
         """
-        with self._lock:
+        # Also of two servers of the same folder only one starts it.
+        with alone(self._place / ".starting"):
             for job in self.all():
                 if job.output == output and job.kind == kind:
                     return job
@@ -123,6 +127,7 @@ class Jobs:
                     "paid": paid or output,
                     "purpose": purpose,
                     "plan": plan,
+                    "python": python,
                     "started": time.time(),
                     "lines": lines,
                 }
@@ -154,6 +159,7 @@ class Jobs:
             output=known["output"],
             paid=known["paid"],
             purpose=known["purpose"],
+            python=known.get("python", ""),
             plan=known["plan"],
             started=known["started"],
             lines=known["lines"],

@@ -5,7 +5,6 @@ import math
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 from priory.data.table import Table
@@ -61,13 +60,6 @@ def cell_text(value: object) -> str:
     return value.isoformat(sep=" ") if isinstance(value, dt.datetime) else visible(str(value))
 
 
-def warm() -> None:
-    """Start what draws, so that the first picture of a page does not wait for it."""
-    row = {"label": "a", "estimate": 1.0, "low": 0.0, "high": 2.0, "own": True}
-    _drawn(charts.groups_chart([row], is_ordered=False), "", "warm")
-
-
-@lru_cache(maxsize=8)
 def overview(release: Release) -> Html:
     """How strongly all pairs of columns go together."""
     words = (

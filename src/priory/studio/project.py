@@ -1,6 +1,5 @@
 """Project: what a person has decided so far, as it was typed, in a file that people can read."""
 
-import threading
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
@@ -8,6 +7,7 @@ from priory.data import yaml_reader
 from priory.data.schema import file
 from priory.data.writing import written_whole
 from priory.errors import SchemaError
+from priory.studio.locking import alone
 
 NAME, VERSION = "priory-project.yaml", 1
 
@@ -37,6 +37,7 @@ class Settings:
     effort: str = "normal"
     discover_epsilon: str = "0.5"  # what a paid look at the columns may spend
     discover_delta: str = ""
+    purpose: str = ""  # what the next run is for
 
 
 NAMES = tuple(field.name for field in fields(Settings))
@@ -45,9 +46,9 @@ NAMES = tuple(field.name for field in fields(Settings))
 class SettingsFile:
     """The file of the settings; read each time, for others may write it, too."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._lock = threading.Lock()
+    def __init__(self, path: Path, lock: Path) -> None:
+        self._path, self._lock = path, lock
+        self._known: tuple[str, Settings] = ("", Settings())  # the text that was read last, and what it says
 
     def read(self) -> Settings:
         """The settings; those of a new project where there is no file.
@@ -63,17 +64,24 @@ class SettingsFile:
             return Settings()
         except (OSError, UnicodeDecodeError):
             raise SchemaError("the file cannot be read as UTF-8 text", path=NAME) from None
-        given = yaml_reader.read(text, NAME).options(("priory-project", *NAMES), "a project")
-        if "priory-project" not in given or given["priory-project"].data != VERSION:
-            raise SchemaError(f"a project file begins with 'priory-project: {VERSION}'", path=NAME)
-        return Settings(**{name: given[name].written(name) for name in NAMES if name in given})
+        known = self._known
+        if known[0] != text:
+            known = self._known = (text, _parsed(text))
+        return known[1]
 
     def change(self, **typed: str) -> Settings:
         """Write some settings anew; the others stay."""
-        with self._lock:
+        with alone(self._lock):
             settings = replace(self.read(), **typed)
             lines = ["# What was decided in priory studio; it may be edited, too.", f"priory-project: {VERSION}"]
             lines += [file.written(name, getattr(settings, name)) for name in NAMES]
             with written_whole(self._path) as draft:
                 draft.write_text("\n".join(lines) + "\n", encoding="utf-8", newline="\n")
             return settings
+
+
+def _parsed(text: str) -> Settings:
+    given = yaml_reader.read(text, NAME).options(("priory-project", *NAMES), "a project")
+    if "priory-project" not in given or given["priory-project"].data != VERSION:
+        raise SchemaError(f"a project file begins with 'priory-project: {VERSION}'", path=NAME)
+    return Settings(**{name: given[name].written(name) for name in NAMES if name in given})

@@ -1,7 +1,6 @@
 """Schema store: the schema file of a project, its comments, and what was typed of columns that is not right yet."""
 
 import json
-import threading
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +12,7 @@ from priory.data.schema.open import OpenColumn, OpenSchema
 from priory.data.writing import written_whole
 from priory.errors import PrioryError, SchemaError
 from priory.studio.column_form import FieldProblem, column_of
+from priory.studio.locking import alone
 
 Columns = Schema | OpenSchema
 
@@ -90,7 +90,7 @@ class Drafts:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._lock = threading.Lock()
+        self._lock = path.with_suffix(".lock")
 
     def read(self) -> dict[str, dict[str, str]]:
         """The fields that were typed, by the name of the column."""
@@ -102,7 +102,7 @@ class Drafts:
 
     def keep(self, column: str, fields: Mapping[str, str] | None) -> None:
         """Keep what was typed of a column; None forgets it."""
-        with self._lock:
+        with alone(self._lock):
             drafts = self.read()
             drafts.pop(column, None)
             if fields is not None:
@@ -112,7 +112,7 @@ class Drafts:
 
     def clear(self) -> None:
         """Forget all of it."""
-        with self._lock:
+        with alone(self._lock):
             self._path.unlink(missing_ok=True)
 
 

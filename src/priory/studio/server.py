@@ -24,6 +24,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from priory.errors import OptionError, PrioryError
 from priory.studio.hub import Studio
+from priory.studio.later import PATIENCE, Coming, Later, started
 from priory.studio.progress import STEPS, first_open
 from priory.studio.security import CSRF_FIELD, CSRF_HEADER, ENTER, MOST_BYTES, Guard, is_form_own
 from priory.studio.steps import (
@@ -39,11 +40,13 @@ from priory.studio.steps import (
     table,
 )
 from priory.studio.steps.run import resume
+from priory.studio.steps.table import begin_draft
 from priory.studio.visit import HERE, Refusal, Visit
 
 HOST = "127.0.0.1"
-# When the public table is read, and what draws is started, in seconds after the server.
-SURVEY_AFTER, DRAWING_AFTER = 1.0, 3.0
+# How long one thread may keep the interpreter from the others, in seconds; what is worked out in the background
+# must not keep a page waiting. Python's own 0.005 adds up over the files that a page reads.
+SWITCH_EVERY = 0.0005
 MODULES = (table, columns, column, discovery, persons, budget, measuring, run, history, files)
 # What explores a release takes longer to import than the first page may: it is, when it is first asked for.
 LATER = ("explore", "rows", "more", "handing")
@@ -63,16 +66,20 @@ def app_of(studio: Studio, port: int, *, entered: Callable[[], None] = lambda: N
 
 
 class _Later:
-    """The addresses of modules that are imported when the first of them is asked for."""
+    """The addresses of modules that are imported when the first of them is asked for, or before."""
 
     def __init__(self, studio: Studio) -> None:
         self._studio = studio
-        self._router: Router | None = None
+        self._router: Later[Router] = Later()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if self._router is None:
-            self._router = await run_in_threadpool(self._imported)
-        await self._router(scope, receive, send)
+        app: ASGIApp
+        try:
+            app = await run_in_threadpool(self._router.value, "", self._imported, PATIENCE)
+        except Coming:
+            visit = Visit(self._studio, _step(scope["path"]), {})
+            app = await run_in_threadpool(_coming, visit)
+        await app(scope, receive, send)
 
     def _imported(self) -> Router:
         modules = [import_module(f"priory.studio.steps.{name}") for name in LATER]
@@ -112,13 +119,24 @@ def _answer(visit: Visit, handler: Handler) -> Response:
     """What the handler answers, or a page that says what went wrong, without a path or a line of code in it."""
     try:
         return handler(visit)
+    except Coming:
+        return _coming(visit)
     except Refusal as refusal:
         return _error(visit, str(refusal), refusal.status)
     except PrioryError as error:
         return _error(visit, str(error), 400)
+    except OSError as error:
+        # Its message may have a path in it; what went wrong has not.
+        words = f"A file of the folder could not be read or written: {error.strerror or type(error).__name__}."
+        return _error(visit, words, 500)
     except Exception as error:  # noqa: BLE001 - a page must not show what else it may hold
         _log(error)
         return _error(visit, "This is a bug of ours. Nothing was started, and nothing is lost.", 500)
+
+
+def _coming(visit: Visit) -> Response:
+    """A page that is shown anew when what it waits for is there."""
+    return visit.page("coming.html", title="One moment", is_coming=True)
 
 
 def _error(visit: Visit, message: str, status: int) -> Response:
@@ -195,7 +213,8 @@ def serve(
             say(f"A browser was let in. For another one: {address()}")
 
         resume(studio)
-        app = _Idle(app_of(studio, port, entered=entered))
+        app = _Idle(_First(app_of(studio, port, entered=entered), lambda: _warm(studio)))
+        sys.setswitchinterval(SWITCH_EVERY)
         server = server_of(app)
         say(f"Open {address()}")
         say("The address works once, on this machine alone. Ctrl-C ends the server; a run that was started goes on.")
@@ -203,24 +222,36 @@ def serve(
             threading.Timer(0.3, webbrowser.open, [address()]).start()
         if idle_minutes is not None:
             threading.Thread(target=_end_when_idle, args=(server, app, studio, 60 * idle_minutes), daemon=True).start()
-        # The first page comes first; what later ones need is begun when it is out.
-        for after, work in ((SURVEY_AFTER, lambda: _survey(studio)), (DRAWING_AFTER, _draw)):
-            timer = threading.Timer(after, work)
-            timer.daemon = True
-            timer.start()
-        server.run(sockets=[listening])
+        try:
+            server.run(sockets=[listening])
+        finally:
+            studio.forecasts.end()
 
 
-def _draw() -> None:
-    from priory.studio import warming
+class _First:
+    """Begins something once the first page of the browser that was let in is out."""
 
-    warming.draw()
+    def __init__(self, app: ASGIApp, work: Callable[[], None]) -> None:
+        self._app, self._work, self._is_begun = app, work, False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._app(scope, receive, send)
+        if not self._is_begun and scope.get("path", ENTER) not in (ENTER, "/"):
+            self._is_begun = True
+            started(self._work)
 
 
-def _survey(studio: Studio) -> None:
-    """Read the public table, which several pages need."""
+def _warm(studio: Studio) -> None:
+    """Do what the next pages need, in the order in which they are likely to be asked for."""
     with suppress(PrioryError):
+        begin_draft(studio)
         studio.misfits()
+    for name in LATER:
+        import_module(f"priory.studio.steps.{name}")
+    newest = next(iter(studio.releases()), None)
+    if newest is not None:
+        studio.warm(newest.name)
+    studio.forecasts.warm()
 
 
 def server_of(app: ASGIApp) -> uvicorn.Server:

@@ -80,6 +80,11 @@ class Visit:
         """Whether the form has the field, as it has of a box that is ticked."""
         return field in self._form
 
+    @property
+    def note(self) -> str:
+        """What is said of the action that led here."""
+        return NOTES.get(self.query.get("note", ""), "")
+
     def page(self, template: str, *, title: str, status: int = 200, **variables: Any) -> Response:  # noqa: ANN401
         """A page made from a template."""
         settings = self.studio.settings
@@ -90,7 +95,7 @@ class Visit:
             "csrf": self.studio.keys.csrf,
             "folder": self.studio.folder.root.name,
             "version": __version__,
-            "note": NOTES.get(self.query.get("note", ""), ""),
+            "note": self.note,
             "running": self.studio.jobs.running(),
             "settings": settings,
         }

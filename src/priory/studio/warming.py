@@ -1,48 +1,56 @@
-"""Warming: what the first picture and the first answer of a release need, worked out while people read."""
+"""Warming: what the pages of a release need, worked out in the background in the order in which they need it."""
 
 import threading
 from collections.abc import Callable
-from contextlib import suppress
+from concurrent.futures import Future
+from typing import Any
 from weakref import WeakKeyDictionary
 
-from priory.errors import PrioryError
+from priory.answer.quality import Quality
 from priory.release import Release
+from priory.report.page import Html
 from priory.studio import pictures
+from priory.studio.later import waited
 
 _lock = threading.Lock()
-_threads: WeakKeyDictionary[Release, threading.Thread] = WeakKeyDictionary()
+_known: WeakKeyDictionary[Release, dict[str, Future[Any]]] = WeakKeyDictionary()
 
 
-def draw() -> threading.Thread:
-    """Start what draws, in the background."""
-    return _started(pictures.warm)
-
-
-def begin(release: Release) -> threading.Thread:
-    """Begin to find the errors of a release's answers, once; every answer needs them."""
+def begin(release: Release) -> dict[str, "Future[Any]"]:
+    """Begin with what a release is good for, its picture, and the errors that every answer needs; once."""
     with _lock:
-        if release not in _threads:
-            _threads[release] = _started(lambda: _ask(release))
-        return _threads[release]
+        if release not in _known:
+            futures: dict[str, Future[Any]] = {name: Future() for name in ("judged", "overview", "errors")}
+            _known[release] = futures
+            threading.Thread(target=_work, args=(release, futures), daemon=True, name="priory-warming").start()
+        return _known[release]
 
 
-def is_ready(release: Release, seconds: float) -> bool:
-    """Whether answers come at once; waits for that so long at most."""
-    thread = begin(release)
-    thread.join(seconds)
-    return not thread.is_alive()
+def judged(release: Release, seconds: float | None) -> Quality:
+    """What the release is good for; `Coming` if it is not known after so many seconds."""
+    found: Quality = waited(begin(release)["judged"], seconds)
+    return found
 
 
-def _ask(release: Release) -> None:
-    release.marginal(next(iter(release.domain)))
+def overview(release: Release, seconds: float | None) -> Html:
+    """The picture of all pairs; `Coming` if it is not drawn after so many seconds."""
+    found: Html = waited(begin(release)["overview"], seconds)
+    return found
 
 
-def _started(work: Callable[[], None]) -> threading.Thread:
-    def quietly() -> None:
-        # Whoever asks gets the same error, and can be told.
-        with suppress(PrioryError):
-            work()
+def errors(release: Release, seconds: float | None) -> None:
+    """Wait until answers come at once; `Coming` if they do not after so many seconds."""
+    waited(begin(release)["errors"], seconds)
 
-    thread = threading.Thread(target=quietly, daemon=True, name="priory-warming")
-    thread.start()
-    return thread
+
+def _work(release: Release, futures: dict[str, "Future[Any]"]) -> None:
+    parts: dict[str, Callable[[], object]] = {
+        "judged": release.judged,
+        "overview": lambda: pictures.overview(release) if len(release.domain) >= 2 else Html(""),
+        "errors": lambda: release.marginal(next(iter(release.domain))),
+    }
+    for name, part in parts.items():
+        try:
+            futures[name].set_result(part())
+        except Exception as error:  # noqa: BLE001 - whoever asks gets it
+            futures[name].set_exception(error)

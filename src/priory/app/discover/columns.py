@@ -22,6 +22,15 @@ NUMBERS, DATES, LISTED = ("integer", "real"), ("date", "datetime"), ("category",
 
 
 @dataclass(frozen=True)
+class NoisyCounts:
+    """The noisy counts that a column was learnt from; they were paid for, and say no more than was."""
+
+    values: tuple[tuple[str, float], ...] = ()  # values that enough persons have, and about how many do
+    edges: tuple[float, ...] = ()  # of intervals of numbers, or of days since 1970
+    rows: tuple[float, ...] = ()  # about how many rows lie between two of them
+
+
+@dataclass(frozen=True)
 class Found:
     """What was learnt of a column."""
 
@@ -29,6 +38,7 @@ class Found:
     seen: str  # what was seen of it, with noise
     decided: str  # what follows
     instead: str  # what else could be chosen
+    counts: NoisyCounts = NoisyCounts()  # what it was learnt from
 
     @property
     def comments(self) -> tuple[str, ...]:
@@ -67,7 +77,15 @@ def found(look: FirstLook, grid: Numbers | Days | None, noisy: Measurement | Non
         decided = decided if moment is None else _moment_words(look, moment)
     if column is None:
         return _left_out(look, values)
-    return Found(column, _seen(look, values), decided, _INSTEAD[look.kind])
+    return Found(column, _seen(look, values), decided, _INSTEAD[look.kind], _counts(grid, noisy, values))
+
+
+def _counts(grid: Numbers | Days | None, noisy: Measurement | None, values: NoisyValues | None) -> NoisyCounts:
+    told = () if values is None else tuple((str(value), float(n)) for value, n in values.persons.items())
+    if grid is None or noisy is None:
+        return NoisyCounts(told)
+    # Without those below the first edge, above the last and the rest.
+    return NoisyCounts(told, tuple(map(float, grid.edges)), tuple(map(float, noisy.values[1:-2])))
 
 
 def _category(look: FirstLook, values: NoisyValues) -> Category | None:

@@ -1,6 +1,7 @@
 """Discovery: what was learnt of a table, as a schema with comments, and what that cost."""
 
-from dataclasses import dataclass, replace
+import json
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from priory.app.discover.columns import Found
@@ -92,6 +93,12 @@ class Discovery:
         """Write the file."""
         with written_whole(path) as draft:
             draft.write_text(self.dump(), encoding="utf-8", newline="\n")
+
+    def save_counts(self, path: str | Path) -> None:
+        """Write the noisy counts that the columns were learnt from as JSON, by column, for whoever draws them."""
+        counts = {name: asdict(each.counts) for name, each in self.found.items()}
+        with written_whole(path) as draft:
+            draft.write_text(json.dumps(counts, ensure_ascii=False), encoding="utf-8")
 
     def __str__(self) -> str:
         return self.dump()

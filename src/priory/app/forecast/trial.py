@@ -103,7 +103,6 @@ class Trials:
                 played.schema,
                 mechanism=self._recipe(played),
                 relation=budget.relation,
-                max_rows=budget.max_rows,
                 progress=progress,
                 **_options(budget, self._part(played, size)),
             )
@@ -150,12 +149,18 @@ def _whole(pace: list[tuple[float, float]]) -> float | None:
 
 
 def _options(budget: Budget, part: float) -> dict[str, Any]:
-    """What a fit is asked for that spends a part of the budget."""
-    exact = Fraction(part).limit_denominator(10_000)
-    if budget.epsilon is None:
-        return {"epsilon" if budget.is_pure else "rho": budget.amount * exact}
+    """What a fit is asked for that spends a part of the budget.
+
+    The rows of the rehearsed table are nobody's: where k rows of a person count, each has the noise that k rows need,
+    which is that of a k-th of a pure ε, or of the k²-th part of ρ, for one.
+    """
+    exact, rows = Fraction(part).limit_denominator(10_000), budget.max_rows
+    if budget.is_pure:
+        return {"epsilon": (budget.amount if budget.epsilon is None else budget.epsilon) * exact / rows}
+    if budget.epsilon is None or rows > 1:
+        return {"rho": budget.amount * exact / rows**2}
     # The noise of k answers grows with √k where a δ is given.
-    scale = exact if budget.is_pure else Fraction(math.sqrt(exact)).limit_denominator(10_000)
+    scale = Fraction(math.sqrt(exact)).limit_denominator(10_000)
     return {"epsilon": budget.epsilon * scale, "delta": budget.delta}
 
 

@@ -25,6 +25,26 @@ function keepWhatWasTyped() {
   addEventListener("beforeunload", (event) => { if (isChanged) event.preventDefault(); });
 }
 
+/* Parts of a page that are still being worked out come as soon as they are there; the rest stays as it is. */
+function awaitParts() {
+  const parts = () => all("[data-comes][id]");
+  async function look() {
+    if (!parts().length) return;
+    try {
+      const answer = await fetch(location.href, { cache: "no-store" });
+      const found = new DOMParser().parseFromString(await answer.text(), "text/html");
+      for (const part of parts()) {
+        const now = found.getElementById(part.id);
+        // A page of which all was awaited, or that has become another one, is shown anew.
+        if (!now || (part.tagName === "MAIN" && !("comes" in now.dataset))) { location.reload(); return; }
+        if (!("comes" in now.dataset)) part.replaceWith(document.importNode(now, true));
+      }
+    } catch { /* the server may be back soon */ }
+    setTimeout(look, 700);
+  }
+  if (parts().length) setTimeout(look, 400);
+}
+
 /* A choice that needs no button. */
 function sendAtOnce() {
   for (const choice of all("[data-send]")) {
@@ -118,19 +138,28 @@ const SAID = {
   memory: (bytes) => (bytes < 1e9 ? `${Math.max(1, Math.round(bytes / 1e6))} MB` : `${(bytes / 1e9).toFixed(1)} GB`),
 };
 
+/* Facts come at once, errors as soon as some columns were rehearsed, the time when all were. */
 function fill(box, found) {
   const has = found.mean !== undefined && found.mean !== null;
-  const words = { working: has ? "A closer forecast is on its way." : "Rehearsing …", wrong: found.message, done: "" };
+  const isWhole = has && found.rehearsed === found.of;
+  const shown = { ...found.facts, ...(has && found), ...(!isWhole && { seconds: null, memory: null }) };
   for (const part of all("[data-show]", box)) {
-    const name = part.dataset.show, value = found[name];
-    if (name === "status") { part.textContent = words[found.state] ?? ""; continue; }
-    if (!has || value === undefined || value === null) continue;
-    if (part.tagName === "TBODY") part.replaceChildren(...value.map(row));
+    const name = part.dataset.show, value = shown[name];
+    if (name === "status") part.textContent = stands(found, has, isWhole);
+    else if (value === undefined || value === null) { if (part.tagName !== "TBODY") part.textContent = "…"; }
+    else if (part.tagName === "TBODY") part.replaceChildren(...value.map(row));
     else part.textContent = SAID[name] ? SAID[name](value) : value;
   }
   if (found.words) one("#meaning")?.replaceChildren(...found.words.map(line));
-  if (has) one("[data-part]", box).hidden = false;
-  if (found.state === "wrong") one("[data-part]", box).hidden = true;
+  one("[data-part]", box).hidden = !has;
+}
+
+function stands(found, has, isWhole) {
+  if (found.state === "wrong") return found.message;
+  if (found.state === "done") return isWhole ? "" : `Rehearsed with ${found.rehearsed} of ${found.of} columns; the rest is reckoned from these.`;
+  if (!has) return "Errors and time are being rehearsed …";
+  if (found.interpolated) return "Reckoned from other values of ε; a rehearsal is on its way.";
+  return isWhole ? "A closer forecast is on its way." : `From ${found.rehearsed} of ${found.of} columns so far.`;
 }
 
 /* What a budget means, line by line; lines that begin with a hyphen are under the one before. */
@@ -228,4 +257,4 @@ function goToProblem() {
   one('[aria-invalid="true"]')?.focus();
 }
 
-for (const start of [keepWhatWasTyped, sendAtOnce, followJob, slide, forecast, fitForm, helpToAsk, goToProblem, goToLine]) start();
+for (const start of [keepWhatWasTyped, awaitParts, sendAtOnce, followJob, slide, forecast, fitForm, helpToAsk, goToProblem, goToLine]) start();

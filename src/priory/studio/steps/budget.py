@@ -1,22 +1,28 @@
 """Budget: the step with the ledger, what the next run may spend, and what that means."""
 
+from typing import Any
+
 from starlette.responses import Response
 
 from priory.data.schema import Schema
 from priory.data.schema.open import OpenSchema
 from priory.errors import OptionError, PrioryError
+from priory.privacy.budget import Budget
+from priory.privacy.even_noise import even_stddev
 from priory.privacy.explain import explain
 from priory.privacy.ledger import Ledger, Terms, describe
-from priory.studio import checks, commands
+from priory.studio import checks, commands, python_code
 from priory.studio.hub import Studio
+from priory.studio.later import PATIENCE, Coming
 from priory.studio.project import Settings
 from priory.studio.visit import Refusal, Visit
 
 FIELDS = ("rows", "total_epsilon", "total_delta", "epsilon", "delta", "mechanism", "effort")
 # Positions of the slider: four to a factor of ten.
 POSITIONS = ("0.05", "0.1", "0.2", "0.3", "0.5", "0.75", "1", "1.5", "2", "3", "4", "6", "8", "10")
-# How long a rehearsal for the slider may take, in seconds.
-SECONDS = "4"
+# How much work a rehearsal for the slider may be, in processor seconds. More of it averages more rehearsals; half of
+# it is one rehearsal with all columns of the embedded town.
+SECONDS = 4.0
 
 
 def show(visit: Visit) -> Response:
@@ -39,13 +45,11 @@ def show(visit: Visit) -> Response:
         public_rows=_public_rows(studio),
         positions=_positions(settings.epsilon),
         words=meaning(settings, book),
+        facts={"noise": "…", "shared": ""} | _facts(settings, book, schema),
         can_forecast=isinstance(schema, Schema) and bool(settings.rows) and not checks.rows_problem(settings),
         is_open=isinstance(schema, OpenSchema),
         waits=[] if book is not None else list(checks.person_problems(settings, schema).values()),
-        commands=[
-            *([] if book is not None else [commands.text(_init(studio, settings))]),
-            *([commands.text(_plan(settings, book))] if settings.rows else []),
-        ],
+        **_same(studio, settings, book),
     )
 
 
@@ -84,14 +88,42 @@ def forecast(visit: Visit) -> Response:
         schema, public = studio.schema(), studio.public_path()
     except PrioryError as error:
         return visit.json({"state": "wrong", "message": studio.folder.shown(str(error)), "epsilon": epsilon})
-    words = list(explain(budget).lines)
+    known = {"epsilon": epsilon, "words": list(explain(budget).lines), "facts": facts(schema, budget)}
     if not isinstance(schema, Schema) or not settings.rows or checks.rows_problem(settings):
         said = "Say about how many rows the table has, and declare all columns, for a forecast."
-        return visit.json({"state": "wrong", "message": said, "epsilon": epsilon, "words": words})
-    arguments = commands.plan(settings, epsilon=epsilon, delta=delta, seconds=SECONDS)
-    stamp = 0 if public is None else public.stat().st_mtime_ns
-    found = studio.forecasts.asked(arguments, (*arguments, schema.dump(), str(stamp)))
-    return visit.json({**found, "epsilon": epsilon, "words": words})
+        return visit.json({"state": "wrong", "message": said, **known})
+    question = {
+        "table": {
+            "schema": schema.dump(),
+            "rows": int(settings.rows),
+            "mechanism": settings.mechanism,
+            "public": "" if public is None else str(public),
+            "effort": settings.effort,
+            "stamp": 0 if public is None else public.stat().st_mtime_ns,
+        },
+        "budget": checks.run_terms(settings, book, epsilon, delta),
+        "seconds": SECONDS,
+    }
+    return visit.json({**studio.forecasts.asked(question), **known})
+
+
+def facts(schema: Schema | OpenSchema | None, budget: Budget) -> dict[str, str]:
+    """What is known without a rehearsal: how noisy counts are."""
+    if not isinstance(schema, Schema) or not len(schema.domain):
+        return {}
+    columns = len(schema.domain)
+    return {"noise": f"± {_spoken(even_stddev(budget, columns))}", "shared": f"{columns}"}
+
+
+def _facts(settings: Settings, book: Ledger | None, schema: Schema | OpenSchema | None) -> dict[str, str]:
+    try:
+        return facts(schema, checks.run_budget(settings, book))
+    except OptionError:
+        return {}
+
+
+def _spoken(number: float) -> str:
+    return f"{number:,.0f}" if number >= 10 else f"{number:.1f}"
 
 
 def meaning(settings: Settings, book: Ledger | None) -> list[str]:
@@ -112,8 +144,8 @@ def _schema(studio: Studio) -> Schema | OpenSchema | None:
 def _public_rows(studio: Studio) -> int | None:
     """How many rows the public table has, for who may say that the private one has about as many."""
     try:
-        seen = next(iter(studio.surveyed().values()), None)
-    except PrioryError:
+        seen = next(iter(studio.surveyed(PATIENCE).values()), None)
+    except (Coming, PrioryError):
         return None
     return None if seen is None else seen.rows
 
@@ -127,14 +159,29 @@ def _positions(epsilon: str) -> list[str]:
     return sorted({*POSITIONS, *typed}, key=float)
 
 
-def _init(studio: Studio, settings: Settings) -> tuple[str, ...]:
-    return commands.ledger(
-        settings, delta=checks.total_delta(settings), discovers=not isinstance(_schema(studio), Schema)
-    )
+def ledger_steps(studio: Studio) -> dict[str, Any]:
+    """Making the ledger as a command line and as Python."""
+    settings, delta = studio.settings, checks.total_delta(studio.settings)
+    discovers = not isinstance(_schema(studio), Schema)
+    code = python_code.ledger(settings, delta=delta, max_rows=checks.person_rows(settings), discovers=discovers)
+    return {"commands": [commands.text(commands.ledger(settings, delta=delta, discovers=discovers))], "python": code}
 
 
-def _plan(settings: Settings, book: Ledger | None) -> tuple[str, ...]:
-    return commands.plan(settings, epsilon=settings.epsilon, delta=checks.run_delta(settings, book))
+def _same(studio: Studio, settings: Settings, book: Ledger | None) -> dict[str, Any]:
+    """The step as command lines and as Python: the ledger where there is none yet, and the forecast."""
+    found: dict[str, Any] = ledger_steps(studio) if book is None else {"commands": [], "python": ""}
+    if not settings.rows:
+        return found
+    run = _run(settings, book)
+    plan = commands.text(commands.plan(settings, **run))
+    code = [each for each in (found["python"], python_code.plan(settings, **run)) if each]
+    return {"commands": [*found["commands"], plan], "python": "\n\n".join(code)}
+
+
+def _run(settings: Settings, book: Ledger | None) -> dict[str, Any]:
+    """What the next run may spend, as the command line and Python want it."""
+    terms = checks.run_terms(settings, book)
+    return {**terms, "delta": terms["delta"] or ""}
 
 
 ROUTES = [("/budget", "GET", show), ("/budget", "POST", save), ("/budget/forecast.json", "GET", forecast)]

@@ -1,21 +1,25 @@
-"""Column: the form of one column, with its bins drawn over the public data."""
+"""Column: the form of one column, with its bins drawn over public rows, or over what was discovered."""
 
 import numpy as np
 from starlette.responses import Response
 
 from priory.data.codec import encode_column
 from priory.data.kinds import Column, ModelledColumn
+from priory.data.kinds.binned import Binned
 from priory.data.schema.open import OpenColumn
 from priory.data.survey import Seen
 from priory.errors import PrioryError
 from priory.studio.bins import Bar, picture
 from priory.studio.column_form import BINS, FIELDS, KINDS, FieldProblem, column_of, fields_of
+from priory.studio.discovered import discovered_bars
 from priory.studio.hub import Studio
+from priory.studio.later import PATIENCE, Coming
 from priory.studio.schema_store import Columns, dumped, problems_of, with_column
 from priory.studio.steps.columns import BOUND, check_unbound, comments
 from priory.studio.visit import Refusal, Visit
 
-MOST_BARS = 400
+# More bins than this are drawn without their edges, which would hide what is below them.
+MOST_BARS, MOST_EDGES = 400, 60
 
 
 def show(visit: Visit) -> Response:
@@ -24,7 +28,11 @@ def show(visit: Visit) -> Response:
     schema, number, column = _asked(visit)
     draft = studio.drafts.read().get(column.name)
     fields = fields_of(column, schema.reading) if draft is None else {name: draft.get(name, "") for name in FIELDS}
-    drawn = bars(studio, column)
+    try:
+        drawn, is_reading = bars(studio, column), False
+    except Coming:
+        drawn, is_reading = [], True
+    learnt = discovered_bars(studio, column) if isinstance(column, ModelledColumn) and not drawn else []
     return visit.page(
         "column.html",
         title=column.name,
@@ -38,15 +46,30 @@ def show(visit: Visit) -> Response:
         bins=BINS,
         comments=comments(studio).get(column.name, []),
         labels=column.labels if isinstance(column, ModelledColumn) and column.size <= MOST_BARS else (),
-        bars=drawn,
-        picture=picture(drawn, column.name) if drawn else "",
+        bars=drawn or learnt,
+        is_learnt=bool(learnt),
+        is_reading=is_reading,
+        picture=_picture(column, drawn, learnt),
         is_bound=studio.is_bound(),
         bound=BOUND,
     )
 
 
+def _picture(column: Column | OpenColumn, drawn: list[Bar], learnt: list[Bar]) -> str:
+    if drawn:
+        return picture(drawn, column.name)
+    # What was learnt was counted between other edges than the bins have: these are drawn over it.
+    edges = column.edges if isinstance(column, Binned) and column.places <= MOST_EDGES else ()
+    return picture(learnt, column.name, "Rows as counted with noise", edges) if learnt else ""
+
+
 def save(visit: Visit) -> Response:
     """Take what was typed; where it does not fit, keep it, and say what is wrong beside the field."""
+    with visit.studio.editing():
+        return _saved(visit)
+
+
+def _saved(visit: Visit) -> Response:
     studio = visit.studio
     check_unbound(studio)
     schema, number, column = _asked(visit)
@@ -78,11 +101,15 @@ def _asked(visit: Visit) -> tuple[Columns, int, Column | OpenColumn]:
 
 
 def bars(studio: Studio, column: Column | OpenColumn) -> list[Bar]:
-    """The public rows of each bin or level; none where there are no public rows, or far too many bins."""
+    """The public rows of each bin or level; none where there are no public rows, or far too many bins.
+
+    Raises:
+        Coming: the public table is still being read.
+    """
     if not isinstance(column, ModelledColumn) or column.size > MOST_BARS:
         return []
     try:
-        seen = studio.surveyed().get(column.name)
+        seen = studio.surveyed(PATIENCE).get(column.name)
     except PrioryError:
         return []
     return [] if seen is None else _bars(column, seen)

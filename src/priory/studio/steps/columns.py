@@ -1,18 +1,22 @@
 """Columns: the step in which the schema is drafted, edited and checked."""
 
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 from starlette.responses import Response
 
 from priory.data.dialect import Dialect
-from priory.data.drafting import draft_schema
 from priory.data.kinds import ModelledColumn
+from priory.data.public import Misfit
 from priory.data.schema import Schema
 from priory.data.schema.open import OpenColumn, OpenSchema, read_names
 from priory.data.sources.containers import ARROW_SUFFIXES, PARQUET_SUFFIXES, suffix_of
 from priory.errors import DataError, PrioryError, SchemaError
-from priory.studio import commands
+from priory.studio import commands, python_code
 from priory.studio.hub import Studio
+from priory.studio.later import PATIENCE, Coming
 from priory.studio.schema_store import comments_of, parsed
 from priory.studio.visit import Refusal, Visit
 
@@ -35,33 +39,57 @@ class Line:
 def show(visit: Visit) -> Response:
     """The columns, or the ways to get them where there are none yet."""
     studio = visit.studio
-    schema, wrong = None, ""
+    is_drafting, wrong = studio.draft_state()
+    schema, is_reading = None, False
+    listed: list[Line] = []
     try:
         schema = studio.schema()
+        if schema is not None:
+            listed, is_reading = lines(studio, schema)
     except PrioryError as error:
         wrong = str(error)
     return visit.page(
         "columns.html",
         title="What are its columns?",
+        note="" if is_drafting or wrong else visit.note,
         schema=schema,
         is_open=isinstance(schema, OpenSchema),
-        lines=[] if schema is None else lines(studio, schema),
-        wrong=wrong,
+        lines=listed,
+        is_reading=is_reading,
+        is_drafting=is_drafting,
+        is_coming=is_reading or is_drafting,
+        wrong=studio.folder.shown(wrong) if schema is None else "",
         is_bound=studio.is_bound(),
         bound=BOUND,
         names_itself=names_itself(studio),
         discovery=next((job for job in studio.jobs.all() if job.kind == "discover"), None),
-        commands=[commands.text(commands.draft(studio.settings))],
+        **_same(studio, has_schema=schema is not None),
     )
 
 
-def lines(studio: Studio, schema: Schema | OpenSchema) -> list[Line]:
-    """One line for each column."""
-    drafts = studio.drafts.read()
+def _same(studio: Studio, *, has_schema: bool) -> dict[str, Any]:
+    """The step as command lines and as Python: first how to begin, then how to check what was edited."""
+    settings = studio.settings
+    if not settings.private and not settings.public:
+        return {"commands": [], "python": ""}
+    lines, code = [commands.draft(settings)], [python_code.draft(settings)]
+    if has_schema:
+        lines.append(commands.check(settings))
+        code.append(python_code.check(settings))
+    return {"commands": [commands.text(each) for each in lines], "python": "\n\n".join(code)}
+
+
+def lines(studio: Studio, schema: Schema | OpenSchema) -> tuple[list[Line], bool]:
+    """One line for each column, and whether the public table is still being read for their remarks."""
+    drafts, is_reading = studio.drafts.read(), False
+    fits: Mapping[str, Misfit] = {}
+    lost = ""
     try:
-        fits, lost = studio.misfits(), ""
+        fits = studio.misfits(PATIENCE)
+    except Coming:
+        is_reading = True
     except PrioryError as error:
-        fits, lost = {}, str(error)
+        lost = studio.folder.shown(str(error))
     found = []
     for number, column in enumerate(schema.columns, start=1):
         problem = "what was typed does not fit yet" if column.name in drafts else ""
@@ -73,7 +101,7 @@ def lines(studio: Studio, schema: Schema | OpenSchema) -> list[Line]:
             fit = lost or "the public table has no such column"
         size = column.size if isinstance(column, ModelledColumn) else None
         found.append(Line(number, column.name, column.kind or "not known yet", _values(column), size, problem, fit))
-    return found
+    return found, is_reading
 
 
 def _values(column: object) -> str:
@@ -102,14 +130,10 @@ def check_unbound(studio: Studio) -> None:
 
 def draft(visit: Visit) -> Response:
     """Draft a schema from the public table."""
-    studio, settings = visit.studio, visit.studio.settings
+    studio = visit.studio
     check_unbound(studio)
-    public = studio.public_path()
-    if public is None:
-        raise Refusal("There is no public table: choose one in the first step.")
-    drafted = draft_schema(public, name=settings.name or "table")
-    studio.write_schema(drafted.dump())
-    studio.drafts.clear()
+    with suppress(Coming):
+        studio.adopt_draft(PATIENCE)
     return visit.go("columns", note="drafted")
 
 

@@ -6,7 +6,7 @@ from priory.data.schema.open import OpenSchema
 from priory.errors import OptionError, PrioryError
 from priory.privacy.budget import Budget
 from priory.privacy.recorder import partial_path
-from priory.studio import checks, commands
+from priory.studio import checks, commands, python_code
 from priory.studio.hub import Studio
 from priory.studio.steps.columns import check_unbound
 from priory.studio.steps.run import Order, earlier, free_output, opened, priced, started
@@ -71,7 +71,8 @@ def ordered(studio: Studio) -> Order:
     )
     output = free_output(studio, "schema-discovered", ".yaml")
     arguments = commands.discover(settings, delta=delta, output=output)
-    return Order((arguments,), output, *priced(book, budget))
+    code = python_code.discover(settings, delta=delta, output=output)
+    return Order((arguments,), output, *priced(book, budget), code)
 
 
 def start(visit: Visit) -> Response:

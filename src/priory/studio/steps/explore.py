@@ -2,16 +2,15 @@
 
 import io
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 from starlette.datastructures import QueryParams
 from starlette.responses import Response
 
-from priory.answer.quality import ABOVE, DOMINATED, Judged, Quality
+from priory.answer.quality import ABOVE, DOMINATED, Judged
 from priory.data.kinds import ModelledColumn
 from priory.data.lines import write_csv
 from priory.errors import OptionError, PrioryError
@@ -19,15 +18,15 @@ from priory.release import Release
 from priory.release.release import LEVEL
 from priory.report.sections import SOURCES, amount
 from priory.studio import pictures, warming
+from priory.studio.later import PATIENCE, PATIENCE_FOR_ALL, Coming
 from priory.studio.question import SIGNS, VERBS, Question, Restriction, can_ask
 from priory.studio.visit import Refusal, Visit
 
 # How many lines of a condition the form has, and how many levels of a column it suggests.
 TESTS, MOST_SUGGESTED = 3, 200
 LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
-# How long a page waits for the errors of a new release to be found, in seconds, before it says that it waits.
-PATIENCE = 0.2
 VERDICTS = {ABOVE: "good", DOMINATED: "bad"}
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -42,20 +41,24 @@ class Opened:
         return f"/explore{path}?{urlencode({'release': self.name, **parameters}, doseq=True)}"
 
 
-def opened(visit: Visit) -> Opened | None:
-    """The release that the address names, or the newest; None where there is none yet."""
+def opened(visit: Visit, seconds: float | None = PATIENCE_FOR_ALL) -> Opened | None:
+    """The release that the address names, or the newest; None where there is none yet.
+
+    Raises:
+        Coming: it has not been read after so many seconds; None waits for it.
+    """
     name = visit.query.get("release", "")
     if not name:
         found = visit.studio.releases()
         if not found:
             return None
         name = found[0].name
-    return Opened(name, visit.studio.release(name))
+    return Opened(name, visit.studio.release(name, seconds))
 
 
-def needed(visit: Visit) -> Opened:
-    """The release that the address names, or the newest; a refusal where there is none."""
-    found = opened(visit)
+def needed(visit: Visit, seconds: float | None = PATIENCE_FOR_ALL) -> Opened:
+    """The release that the address names, or the newest; a refusal where there is none, and `Coming` as above."""
+    found = opened(visit, seconds)
     if found is None:
         raise Refusal("There is no release yet: run one first.", 404)
     return found
@@ -85,8 +88,7 @@ def show(visit: Visit) -> Response:
     if look is None:
         return visit.page("explore-none.html", title="Explore")
     release = look.release
-    judged = _judged(release)
-    warming.begin(release)
+    judged, drawn = _soon(warming.judged, release, PATIENCE), _soon(warming.overview, release, 0)
     facts = [
         (f"≈ {amount(release.model.total)}", "records, estimated"),
         (f"{len(release.domain):,}", "columns"),
@@ -97,19 +99,25 @@ def show(visit: Visit) -> Response:
         "explore.html",
         title="Explore",
         facts=facts,
-        notes=[f"{note[:1].upper()}{note[1:]}." for note in judged.notes],
-        columns=[_row(look, each) for each in judged.columns],
-        pairs=[_row(look, each) for each in judged.pairs],
-        overview=pictures.overview(release) if len(release.domain) >= 2 else "",
+        is_coming=judged is None or drawn is None,
+        is_judged=judged is not None,
+        notes=[] if judged is None else [f"{note[:1].upper()}{note[1:]}." for note in judged.notes],
+        columns=[] if judged is None else [_row(look, each) for each in judged.columns],
+        pairs=[] if judged is None else [_row(look, each) for each in judged.pairs],
+        is_drawn=drawn is not None,
+        overview=drawn or "",
         command=[shlex.join(["priory", "quality", look.name])],
         python=f"import priory as pr\n\nrelease = pr.load({look.name!r})\nrelease.quality()",
         **shared(visit, look, "quality"),
     )
 
 
-@lru_cache(maxsize=8)
-def _judged(release: Release) -> Quality:
-    return release.judged()
+def _soon(work: Callable[[Release, float | None], T], release: Release, seconds: float) -> T | None:
+    """What is worked out in the background; None where it is not there after so many seconds."""
+    try:
+        return work(release, seconds)
+    except Coming:
+        return None
 
 
 def _row(look: Opened, each: Judged) -> dict[str, object]:
@@ -128,7 +136,7 @@ def ask(visit: Visit) -> Response:
     """The form for questions, and the answer to the one in the address."""
     look = needed(visit)
     question, answer, problems = Question(), None, {}
-    is_ready = warming.is_ready(look.release, PATIENCE)
+    is_ready = _is_ready(look.release)
     if "what" in visit.query:
         try:
             question = asked(visit.query)
@@ -148,14 +156,25 @@ def ask(visit: Visit) -> Response:
         problems=problems,
         question=question,
         answer=answer,
-        is_waiting="what" in visit.query and not is_ready and not problems,
+        is_coming="what" in visit.query and not is_ready and not problems,
         **shared(visit, look, "ask"),
     )
 
 
+def _is_ready(release: Release) -> bool:
+    """Whether answers come at once; whatever else is wrong is said with the answer."""
+    try:
+        warming.errors(release, PATIENCE)
+    except Coming:
+        return False
+    except PrioryError:
+        return True
+    return True
+
+
 def download(visit: Visit) -> Response:
     """The answers as a CSV file."""
-    look = needed(visit)
+    look = needed(visit, None)
     file = io.StringIO()
     write_csv([asked(visit.query).answer(look.release)], file)
     return visit.download(file.getvalue().encode(), "answers.csv", "text/csv; charset=utf-8")

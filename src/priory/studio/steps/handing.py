@@ -38,7 +38,7 @@ def show(visit: Visit) -> Response:
 
 def report(visit: Visit) -> Response:
     """The report, to be looked at or kept."""
-    look = needed(visit)
+    look = needed(visit, None)
     text = str(page_of(look.release))
     if "keep" in visit.query:
         return visit.download(text, f"{Path(look.name).stem}.html", "text/html; charset=utf-8")
@@ -48,26 +48,26 @@ def report(visit: Visit) -> Response:
 
 def file(visit: Visit) -> Response:
     """The release file."""
-    look = needed(visit)
+    look = needed(visit, None)
     return visit.download(visit.studio.folder.file(look.name), look.name, "application/octet-stream")
 
 
 def statement(visit: Visit) -> Response:
     """The privacy statement as a text."""
-    look = needed(visit)
+    look = needed(visit, None)
     return _text(visit, "\n".join(look.release.statement.lines) + "\n", f"{Path(look.name).stem}-statement.txt")
 
 
 def registry(visit: Visit) -> Response:
     """The entry for the public registry of deployments."""
-    look = needed(visit)
+    look = needed(visit, None)
     entry = registry_entry(look.release)
     return _text(visit, yaml_text(entry.fields), f"{Path(look.name).stem}-registry.yaml")
 
 
 def notebook(visit: Visit) -> Response:
     """A notebook that opens, asks and draws the release, and says how it was made."""
-    look = needed(visit)
+    look = needed(visit, None)
     lines = [shlex.join(["priory", *each]) for each in _made(visit, look)]
     made = "The command lines; they are not run again here.\n\n```bash\n" + "\n".join(lines) + "\n```" if lines else ""
     name = f"{Path(look.name).stem}.ipynb"
@@ -76,7 +76,7 @@ def notebook(visit: Visit) -> Response:
 
 def steps(visit: Visit) -> Response:
     """The command lines that made the release, as a shell script."""
-    look = needed(visit)
+    look = needed(visit, None)
     lines = [shlex.join(["priory", *each]) for each in _made(visit, look)]
     text = "\n".join(["#!/bin/sh", "# Running this again would be paid for again.", "set -eu", *lines, ""])
     return _text(visit, text, f"{Path(look.name).stem}.sh")

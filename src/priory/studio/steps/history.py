@@ -4,13 +4,14 @@ from dataclasses import dataclass
 
 from starlette.responses import Response
 
-from priory.errors import PrioryError
+from priory.errors import ReleaseError
 from priory.privacy.budget import rounded_up
 from priory.privacy.ledger import Entry, describe
 from priory.privacy.statement import Statement
-from priory.studio import commands
+from priory.studio import commands, python_code
 from priory.studio.hub import ReleaseFile, Studio
 from priory.studio.jobs import Job
+from priory.studio.later import PATIENCE, Coming
 from priory.studio.steps.run import entry_of
 from priory.studio.visit import Refusal, Visit
 
@@ -20,7 +21,7 @@ class Released:
     """A release in the list."""
 
     file: ReleaseFile
-    statement: Statement | None  # what it promises; None where the file cannot be read
+    statement: Statement | None  # what it promises; None where the file cannot be read, or has not been yet
     problem: str  # why not, or ""
     job: Job | None  # the run that made it, where that was one of the studio
 
@@ -40,12 +41,19 @@ def show(visit: Visit) -> Response:
     studio = visit.studio
     jobs = studio.jobs.all()
     book = studio.ledger()
+    try:
+        statements, is_reading = studio.statements(PATIENCE), False
+    except Coming:
+        statements, is_reading = {}, True
     return visit.page(
         "history.html",
         title="History",
-        releases=[_released(studio, file, jobs) for file in studio.releases()],
+        is_coming=is_reading,
+        releases=[_released(studio, file, statements.get(file.name), jobs) for file in studio.releases()],
         book=None if book is None else describe(book),
         lines=[] if book is None else lines(book.entries(), jobs),
+        commands=[] if book is None else [commands.text(commands.history(studio.settings))],
+        python=python_code.history(studio.settings),
     )
 
 
@@ -59,24 +67,24 @@ def lines(entries: tuple[Entry, ...], jobs: list[Job]) -> list[Line]:
     ]
 
 
-def _released(studio: Studio, file: ReleaseFile, jobs: list[Job]) -> Released:
+def _released(studio: Studio, file: ReleaseFile, found: Statement | ReleaseError | None, jobs: list[Job]) -> Released:
     job = next((job for job in jobs if job.output == file.name), None)
-    try:
-        return Released(file, studio.statement(file.name), "", job)
-    except PrioryError as error:
-        return Released(file, None, studio.folder.shown(str(error)), job)
+    if isinstance(found, ReleaseError):
+        return Released(file, None, studio.folder.shown(str(found)), job)
+    return Released(file, found, "", job)
 
 
 def warn(visit: Visit) -> Response:
     """The warning before private rows are compared with a release."""
     name = visit.names["name"]
-    visit.studio.statement(name)
+    visit.studio.release(name)
     settings = visit.studio.settings
     return visit.page(
         "truth.html",
         title="The truth, for the curator only",
         name=name,
         lines=[commands.text(commands.truth(settings, name))],
+        python=python_code.truth(settings, name, commands.truth_name(name)),
     )
 
 

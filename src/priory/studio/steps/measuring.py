@@ -5,7 +5,7 @@ from urllib.parse import urlencode
 from starlette.responses import Response
 
 from priory.errors import OptionError, PrioryError
-from priory.studio import checks, commands
+from priory.studio import checks, commands, python_code
 from priory.studio.hub import RELEASE_SUFFIX, Studio
 from priory.studio.steps.run import Order, earlier, free_output, opened, priced, started
 from priory.studio.visit import Refusal, Visit
@@ -60,7 +60,9 @@ def ordered(studio: Studio, release: str, columns: list[str], epsilon: str, delt
         commands.more(settings, clique, epsilon=epsilon, delta=delta, output=new),
         commands.combine((release, new), both),
     )
-    return Order(arguments, both, *priced(book, checks.run_budget(settings, book, epsilon, delta)), paid=new)
+    outputs = (release, new, both)
+    code = python_code.more(settings, clique, epsilon=epsilon, delta=delta, outputs=outputs)
+    return Order(arguments, both, *priced(book, checks.run_budget(settings, book, epsilon, delta)), code, paid=new)
 
 
 def start(visit: Visit) -> Response:

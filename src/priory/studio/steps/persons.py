@@ -4,6 +4,7 @@ from starlette.responses import Response
 
 from priory.errors import PrioryError
 from priory.studio.checks import person_columns, person_problems
+from priory.studio.steps.budget import ledger_steps
 from priory.studio.visit import Visit
 
 PROTECTS = (
@@ -34,6 +35,7 @@ def show(visit: Visit) -> Response:
         problems={} if book is not None else person_problems(settings, schema),
         terms=None if book is None else book.terms,
         relation=settings.relation if book is None else book.terms.total.relation.value,
+        **(ledger_steps(studio) if book is None else {"commands": [], "python": ""}),
     )
 
 

@@ -77,7 +77,7 @@ def show(visit: Visit) -> Response:
 
 def download(visit: Visit) -> Response:
     """A file of synthetic rows."""
-    look, wanted = needed(visit), _wanted(visit)
+    look, wanted = needed(visit, None), _wanted(visit)
     kind = visit.query.get("format", "csv")
     if kind not in FORMATS:
         raise OptionError("format", f"one of {', '.join(FORMATS)}; got {kind!r}")

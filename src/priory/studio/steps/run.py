@@ -5,16 +5,18 @@ import json
 import re
 from dataclasses import dataclass
 from datetime import datetime
+from fractions import Fraction
 
 from starlette.responses import Response
 
 from priory.errors import OptionError, PrioryError
-from priory.privacy.budget import Budget, rounded_down, rounded_up
+from priory.privacy.budget import Budget, epsilon_of, rounded_down, rounded_up
 from priory.privacy.ledger import Entry, EntryState, Ledger
 from priory.privacy.recorder import partial_path
-from priory.studio import checks, commands
+from priory.studio import checks, commands, python_code
 from priory.studio.hub import RELEASE_SUFFIX, Studio
 from priory.studio.jobs import Busy, Job, Kind
+from priory.studio.later import PATIENCE, Coming
 from priory.studio.visit import Refusal, Visit
 
 _SHARE = re.compile(r"= (\S+) of (\S+) spent")
@@ -28,6 +30,7 @@ class Order:
     output: str
     price: str  # what it may cost, in words
     left: str  # what is left in the ledger then
+    python: str  # the same as Python
     paid: str = ""  # what its paid command makes, where another one follows
 
     @property
@@ -38,27 +41,38 @@ class Order:
 
 def show(visit: Visit) -> Response:
     """The price, and the button that starts the run; or what is missing."""
-    studio, settings = visit.studio, visit.studio.settings
-    missing = checks.missing(studio)
-    order = None if missing else ordered(studio)
-    delta = checks.run_delta(settings, studio.ledger())
+    studio = visit.studio
+    try:
+        missing, is_reading = checks.missing(studio, PATIENCE), False
+    except Coming:
+        missing, is_reading = [], True
+    order = None if missing or is_reading else ordered(studio)
     return visit.page(
         "run.html",
         title="Run",
         missing=missing,
+        is_reading=is_reading,
         order=order,
         lines=[] if order is None else [commands.text(each) for each in order.commands],
-        python="" if order is None else commands.python(settings, delta=delta, output=order.output),
+        python="" if order is None else order.python,
         jobs=studio.jobs.all(),
     )
+
+
+def save(visit: Visit) -> Response:
+    """Keep what was typed; nothing is started."""
+    visit.studio.change(purpose=visit.text("purpose").strip()[:500])
+    return visit.next()
 
 
 def ordered(studio: Studio) -> Order:
     """The run that the settings mean."""
     settings, book = studio.settings, opened(studio)
     output = free_output(studio, settings.name)
-    arguments = commands.fit(settings, delta=checks.run_delta(settings, book), output=output)
-    return Order((arguments,), output, *priced(book, checks.run_budget(settings, book)))
+    delta = checks.run_delta(settings, book)
+    arguments = commands.fit(settings, delta=delta, output=output)
+    code = python_code.fit(settings, delta=delta, output=output)
+    return Order((arguments,), output, *priced(book, checks.run_budget(settings, book)), code)
 
 
 def priced(book: Ledger, budget: Budget) -> tuple[str, str]:
@@ -67,7 +81,15 @@ def priced(book: Ledger, budget: Budget) -> tuple[str, str]:
     if price > left:
         raise OptionError("epsilon", f"this costs {letter} = {rounded_up(price)}, and {rounded_down(left)} is left")
     words = f"at most {budget}, which is {letter} = {rounded_up(price)} in the ledger"
-    return words, f"{letter} = {rounded_down(left - price)}"
+    return words, f"{letter} = {rounded_down(left - price)}{_as_epsilon(book.terms.total, left - price)}"
+
+
+def _as_epsilon(total: Budget, left: Fraction) -> str:
+    """What is left of a ledger as the ε of one run; nothing where it is one already."""
+    if total.delta is None:
+        return ""
+    epsilon = rounded_down(epsilon_of(total.currency, left, total.delta - total.additive))
+    return f" (ε = {epsilon} at δ = {rounded_up(total.delta)} for one run)"
 
 
 def opened(studio: Studio) -> Ledger:
@@ -92,7 +114,9 @@ def start(visit: Visit) -> Response:
         return visit.go(f"/run/{job.name}")
     if checks.missing(studio):
         return visit.go("run", note="changed")
-    return started(visit, ordered(studio), "fit", "run")
+    response = started(visit, ordered(studio), "fit", "run")
+    studio.change(purpose="" if earlier(visit) is not None else visit.text("purpose").strip()[:500])
+    return response
 
 
 def earlier(visit: Visit) -> Job | None:
@@ -116,6 +140,7 @@ def started(visit: Visit, order: Order, kind: Kind, back: str) -> Response:
             purpose=visit.text("purpose").strip()[:500],
             plan=order.digest,
             lines=lines,
+            python=order.python,
         )
     except Busy:
         return visit.go(back, note="busy")
@@ -126,6 +151,7 @@ def show_job(visit: Visit) -> Response:
     """One run: how far it is, or how it ended and what it cost."""
     studio = visit.studio
     job = studio.jobs.job(visit.names["job"])
+    warm(studio, job)
     return visit.page(
         "job.html",
         title=f"Run {job.name}",
@@ -141,7 +167,14 @@ def show_job(visit: Visit) -> Response:
 def show_facts(visit: Visit) -> Response:
     """The same as data, for the script that looks every second."""
     job = visit.studio.jobs.job(visit.names["job"])
+    warm(visit.studio, job)
     return visit.json({**facts(job), "spent": spent(visit.studio, job) if job.state != "running" else ""})
+
+
+def warm(studio: Studio, job: Job) -> None:
+    """Have what the pages of its release need worked out, once it has ended: whoever waits for it looks at it next."""
+    if job.state == "ended" and job.output.endswith(RELEASE_SUFFIX):
+        studio.warm(job.output)
 
 
 def facts(job: Job) -> dict[str, object]:
@@ -208,7 +241,8 @@ def estimate(visit: Visit) -> Response:
 def estimated(studio: Studio, job: Job) -> Job:
     """Start the estimate of a run that ended early."""
     arguments = commands.estimate(partial_path(job.paid).name, job.paid)
-    return studio.jobs.start("estimate", (arguments,), output=job.paid, purpose=job.purpose)
+    code = python_code.estimate(partial_path(job.paid).name, job.paid)
+    return studio.jobs.start("estimate", (arguments,), output=job.paid, purpose=job.purpose, python=code)
 
 
 def resume(studio: Studio) -> Job | None:
@@ -224,6 +258,7 @@ def resume(studio: Studio) -> Job | None:
 
 ROUTES = [
     ("/run", "GET", show),
+    ("/run", "POST", save),
     ("/run/start", "POST", start),
     ("/run/{job}.json", "GET", show_facts),
     ("/run/{job}", "GET", show_job),
