@@ -31,6 +31,8 @@ from priory.data.sources import duckdb, opening, raw
 from priory.mechanisms import privbayes
 from priory.mechanisms.mwem.mwem import MWEM
 from priory.mechanisms.weighing import Weighing
+from priory.model.bases import PublicRows
+from priory.model.model import Model
 from priory.privacy import curator as curator_module
 from priory.privacy import scores as scores_module
 from priory.privacy.budget import Budget
@@ -44,6 +46,7 @@ from priory.privacy.scores import Dependence, L1Error, Neighbours, Payoff
 from priory.queries.query import Query
 from priory.queries.sensitivity import Relation, Sensitivity, largest_change
 from priory.release import Release
+from priory.release.dense import Dense
 
 # A wrong function takes the right one, and then what that takes.
 Wrong = Callable[..., object]
@@ -245,6 +248,11 @@ def _seeded_by_rows(right: Callable[..., Release], mechanism: Weighing, curator:
     return right(replace(mechanism, seed=_exact_rows(curator)), curator, budget)
 
 
+def _drawn(_: object, dense: Dense, first: Model) -> PublicRows:
+    """Rows that are drawn where every cell could be one, so that a small table shows what a large one would."""
+    return PublicRows(first.sample(1000, seed=dense.seed), first.domain)
+
+
 def _resolved_by_rows(right: Callable[..., Release], mechanism: Weighing, curator: Curator, budget: Budget) -> Release:
     return right(replace(mechanism, fewest_runs=2 ** (_exact_rows(curator) % 20)), curator, budget)
 
@@ -344,7 +352,7 @@ BUGS: dict[str, Bug] = {
     "the exact number of rows in PrivBayes": Bug(_replay("privbayes"), ((privbayes, "counted", _counted_exactly),)),
     "rounds from the exact number of rows in MWEM": Bug(_replay("mwem"), ((MWEM, "run", _rounds_by_rows),)),
     "rows drawn in weighing by the exact number of rows": Bug(
-        _replay("weighing"), ((Weighing, "run", _seeded_by_rows),)
+        _replay("weighing"), ((Weighing, "run", _seeded_by_rows), (Dense, "_rows", _drawn))
     ),
     "a resolution from the exact number of rows in weighing": Bug(
         _replay("weighing"), ((Weighing, "run", _resolved_by_rows),)

@@ -1,15 +1,27 @@
 """Discovered: the noisy counts that a column was learnt from, to be drawn as public rows are."""
 
 import json
-from typing import Any
+from typing import Any, Protocol, cast
 
 from priory.data.kinds import ModelledColumn
-from priory.data.kinds.binned import Binned
 from priory.data.moments import MICROSECONDS_A_DAY
 from priory.errors import PrioryError
 from priory.studio.bins import Bar
 from priory.studio.commands import counts_name
 from priory.studio.hub import Studio
+
+
+class _WithEdges(Protocol):
+    """A column of bins between edges."""
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def edges(self) -> tuple[float, ...]: ...
+
+    def point_text(self, point: float) -> str: ...
+
 
 # Rows beyond the bounds are not drawn: where there were some, the bounds would be others.
 _MOMENTS = ("date", "datetime")
@@ -20,7 +32,9 @@ def discovered_bars(studio: Studio, column: ModelledColumn) -> list[Bar]:
     counts = _read(studio).get(column.name)
     if not counts:
         return []
-    return _intervals(column, counts) if isinstance(column, Binned) else _levels(column, counts["values"])
+    if hasattr(column, "edges"):
+        return _intervals(cast(_WithEdges, column), counts)
+    return _levels(column, counts["values"])
 
 
 def _read(studio: Studio) -> dict[str, Any]:
@@ -33,7 +47,7 @@ def _read(studio: Studio) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _intervals(column: Binned, counts: dict[str, Any]) -> list[Bar]:
+def _intervals(column: _WithEdges, counts: dict[str, Any]) -> list[Bar]:
     scale = MICROSECONDS_A_DAY if column.kind == "datetime" else 1
     edges = [edge * scale for edge in counts["edges"]]
     first, last = float(column.edges[0]), float(column.edges[-1])
@@ -54,7 +68,7 @@ def _intervals(column: Binned, counts: dict[str, Any]) -> list[Bar]:
     ]
 
 
-def _label(column: Binned, low: float, high: float) -> str:
+def _label(column: _WithEdges, low: float, high: float) -> str:
     if column.kind in _MOMENTS:
         return column.point_text(low)[:10]
     return f"[{low:g}, {high:g})"

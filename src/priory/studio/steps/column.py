@@ -5,7 +5,6 @@ from starlette.responses import Response
 
 from priory.data.codec import encode_column
 from priory.data.kinds import Column, ModelledColumn
-from priory.data.kinds.binned import Binned
 from priory.data.schema.open import OpenColumn
 from priory.data.survey import Seen
 from priory.errors import PrioryError
@@ -59,7 +58,8 @@ def _picture(column: Column | OpenColumn, drawn: list[Bar], learnt: list[Bar]) -
     if drawn:
         return picture(drawn, column.name)
     # What was learnt was counted between other edges than the bins have: these are drawn over it.
-    edges = column.edges if isinstance(column, Binned) and column.places <= MOST_EDGES else ()
+    edges = getattr(column, "edges", ())
+    edges = edges if len(edges) <= MOST_EDGES + 1 else ()
     return picture(learnt, column.name, "Rows as counted with noise", edges) if learnt else ""
 
 
