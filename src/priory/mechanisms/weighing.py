@@ -152,6 +152,8 @@ class Weighing:
 
     def _model(self, answered: "_Answered") -> Model:
         dense = Dense(rows=self.rows, model_cells=self.model_cells, seed=self.seed)
+        # Where nothing is above the noise the graphical model is the more careful one: it takes what there is.
+        dense = dense if answered.chosen else replace(dense, telling=0.0)
         begin = (*answered.one_ways.measurements, *answered.chosen)
         return dense.model(begin, answered.coarse, answered.everything, answered.one_ways.base)
 

@@ -27,8 +27,6 @@ ROWS_A_RECORD = 8
 LEAST_A_RECORD, FEWEST_ROWS = 2, 50_000
 # A graphical model of more cells takes gigabytes on the way to its answers.
 MOST_CELLS = 20_000_000
-# A pair goes into the first model where it is farther from it than noise, by so many standard deviations of that.
-TELLING = 1.5
 # Rows may be unable to meet answers exactly: noise below a row is taken for a row.
 LEAST_STDDEV = 1.0
 
@@ -40,6 +38,8 @@ class Dense:
     rows: int = 200_000  # about how many are drawn; more for a large table, fewer for a small one
     model_cells: int = 2_000_000  # how many cells all tables of the first model may have together
     seed: int = 0  # of the rows, which are drawn from what was answered with noise
+    # a pair goes into the first model where it is farther from it than noise, by so many standard deviations of that
+    telling: float = 1.5
 
     def modelled(self, measurements: Sequence[Measurement], base: Base) -> Model:
         """The graphical model of all measurements where it is small enough or needs no tree; else weighted rows."""
@@ -83,7 +83,7 @@ class Dense:
         base: Base,
     ) -> tuple[Model, list[Measurement]]:
         """The model of what it begins with and what else must be in it and fits, and the rest."""
-        missed = strengths(pairs, estimated(begin, base), spreads=TELLING)
+        missed = strengths(pairs, estimated(begin, base), spreads=self.telling)
         inside, rest = self._parted(base.domain, begin, pairs, missed)
         # An estimate that continues an earlier one keeps some of its noise: this one starts from the base.
         first = estimated(inside, base)
