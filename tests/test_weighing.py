@@ -11,6 +11,7 @@ from priory.app.fit import fit
 from priory.data.kinds import Category
 from priory.data.schema import Schema
 from priory.data.schema.constraints import Condition, Forbid
+from priory.errors import SizeError
 from priory.estimate.prior_strength import weighed
 from priory.mechanisms.steps.resolution import LEAST_FOR_ONE_WAYS, MOST_FOR_ONE_WAYS, Resolution, share_of_one_ways
 from priory.mechanisms.weighing import Weighing
@@ -25,9 +26,9 @@ from priory.privacy.measurement import Measurement
 from priory.queries.domain import Clique, Domain
 from priory.queries.parts import Identity, Recode
 from priory.queries.query import Query
-from priory.release import Release
+from priory.release import Release, dense
 from priory.select.candidates import structure
-from priory.select.noisy_pairs import fitting, joining_pairs, runs, strengths, strong_cliques
+from priory.select.noisy_pairs import fitting, joining_pairs, runs, strengths, strong_cliques, surprises
 
 BUDGET = Budget.gaussian("1/10")
 SIX = Domain.of(dict.fromkeys("abcdef", 3))
@@ -219,6 +220,36 @@ def test_a_triple_that_stands_out_is_told_and_the_others_are_left_alone() -> Non
     ]
     # Rows weighted by all triples alike are off by about 0.025, as the noise of all is fitted along with the one.
     assert np.mean(errors) < 0.02
+
+
+def test_rows_answer_what_a_first_model_cannot(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fit that has paid never ends for lack of memory."""
+    compared: list[Model] = []
+
+    def refuse(measured: list[Measurement], model: Model, **options: float) -> dict[Clique, float]:
+        compared.append(model)
+        if not isinstance(model.base, PublicRows):
+            raise SizeError("too large", cells=10**12, limit=10**9)
+        return strengths(measured, model, **options)
+
+    monkeypatch.setattr(dense, "strengths", refuse)
+    domain = Domain.of(dict.fromkeys("abcdefghijkl", 3))
+    source = dependent(20_000, domain)
+    model = weighed_release(source, fewest_runs=0.0).model
+    assert [isinstance(each.base, PublicRows) for each in compared] == [False, True]
+    truth = source.count([("a", "c")])[0].values / 20_000
+    assert np.abs(model.project(("a", "c")).values / model.total - truth).sum() / 2 < 0.05
+
+
+def test_the_error_of_drawn_rows_is_no_surprise() -> None:
+    triple = Query.marginal(SIX, ("a", "b", "c"))
+    truth = np.full(triple.shape, 100.0)
+    rows = np.random.default_rng(1).multinomial(500, truth.reshape(-1) / truth.sum())
+    codes = np.repeat(np.indices(SIX.shape).reshape(6, -1).T[:: 3**3], rows, axis=0)
+    drawn = Model(PublicRows(codes, SIX), {}, float(truth.sum()))
+    exact = Measurement.of(triple, truth, 1.0)
+    assert surprises([exact], drawn) == [("a", "b", "c")]
+    assert surprises([exact], drawn, drawn=500) == []
 
 
 def test_rows_never_break_a_constraint() -> None:

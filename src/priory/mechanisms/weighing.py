@@ -58,6 +58,7 @@ class Weighing:
         fewest_runs: into how many runs of values pairs must be cut, above the noise, for cliques to be chosen by them.
         fewest_for_a_tree: the same for a tree of pairs to be chosen privately, where they cannot be cut into so many.
         seed: see `Dense`.
+        thinned: see `Dense`.
     """
 
     rows: int = 200_000
@@ -65,6 +66,7 @@ class Weighing:
     fewest_runs: float = 8
     fewest_for_a_tree: float = 3
     seed: int = 0
+    thinned: int = 1
     # At most this is spent on private choices.
     choice_share: ClassVar[Fraction] = Fraction(FEW_RUNS_SHARES[1], sum(FEW_RUNS_SHARES))
 
@@ -151,7 +153,7 @@ class Weighing:
         return strong_cliques(domain, tree, ordered, most_cells)
 
     def _model(self, answered: "_Answered") -> Model:
-        dense = Dense(rows=self.rows, model_cells=self.model_cells, seed=self.seed)
+        dense = Dense(rows=self.rows, model_cells=self.model_cells, seed=self.seed, thinned=self.thinned)
         # Where nothing is above the noise the graphical model is the more careful one: it takes what there is.
         dense = dense if answered.chosen else replace(dense, telling=0.0)
         begin = (*answered.one_ways.measurements, *answered.chosen)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from priory.errors import SizeError
 from priory.estimate.measured import noisy
 from priory.estimate.prior_strength import reweighed, weighed
 from priory.model.bases import Base, PublicRows
@@ -25,6 +26,8 @@ from priory.select.noisy_pairs import fitting, strengths, surprises
 ROWS_A_RECORD = 8
 # Rows drawn for each record of a large table, and for a small one together.
 LEAST_A_RECORD, FEWEST_ROWS = 2, 50_000
+# However many records there are: these rows and all pairs of twenty columns take a gigabyte.
+MOST_ROWS = 1_000_000
 # A graphical model of more cells takes gigabytes on the way to its answers.
 MOST_CELLS = 20_000_000
 # Rows may be unable to meet answers exactly: noise below a row is taken for a row.
@@ -38,6 +41,7 @@ class Dense:
     rows: int = 200_000  # about how many are drawn; more for a large table, fewer for a small one
     model_cells: int = 2_000_000  # how many cells all tables of the first model may have together
     seed: int = 0  # of the rows, which are drawn from what was answered with noise
+    thinned: int = 1  # so many times fewer rows are drawn, for a rehearsal
     # a pair goes into the first model where it is farther from it than noise, by so many standard deviations of that
     telling: float = 1.5
 
@@ -68,12 +72,17 @@ class Dense:
 
     def _rows(self, first: Model) -> PublicRows:
         """Rows drawn from the first model, or every cell with its share where these are no more."""
-        records = math.ceil(first.total)
-        count = max(min(ROWS_A_RECORD * records, self.rows), LEAST_A_RECORD * records, FEWEST_ROWS)
-        if first.domain.size > count:
-            return PublicRows(first.sample(count, seed=self.seed), first.domain)
+        if math.isfinite(count := self._count(first)):
+            return PublicRows(first.sample(int(count), seed=self.seed), first.domain)
         with np.errstate(divide="ignore"):
             return PublicRows.of_cells(first.domain, np.log(first.project(first.domain).values))
+
+    def _count(self, first: Model) -> float:
+        """How many rows are drawn; infinite where every cell is a row."""
+        records = math.ceil(first.total)
+        count = max(min(ROWS_A_RECORD * records, self.rows), LEAST_A_RECORD * records, FEWEST_ROWS)
+        count = min(count, MOST_ROWS)
+        return count // self.thinned if first.domain.size > count else math.inf
 
     def _first_model(
         self,
@@ -83,16 +92,29 @@ class Dense:
         base: Base,
     ) -> tuple[Model, list[Measurement]]:
         """The model of what it begins with and what else must be in it and fits, and the rest."""
-        missed = strengths(pairs, estimated(begin, base), spreads=self.telling)
-        inside, rest = self._parted(base.domain, begin, pairs, missed)
+        inside, rest = self._parted(base.domain, begin, pairs, self._missed(pairs, estimated(begin, base)))
         # An estimate that continues an earlier one keeps some of its noise: this one starts from the base.
         first = estimated(inside, base)
         triples = [m for m in everything if len(m.query.clique) > 2]
+        if not triples:
+            return first, [*rest, *everything]
         # Rows have one weight for all triples: a triple that stands out would have the noise of all others fitted, too.
-        inside_again, others = self._parted(base.domain, inside, everything, surprises(triples, first))
+        far = surprises(triples, self._as_rows(first), drawn=self._count(first))
+        inside_again, others = self._parted(base.domain, inside, everything, far)
         if len(inside_again) > len(inside):
             first = estimated(inside_again, base)
         return first, [*rest, *others]
+
+    def _missed(self, pairs: Sequence[Measurement], model: Model) -> Iterable[Clique]:
+        """The pairs that tell something beyond the model."""
+        try:
+            return strengths(pairs, model, spreads=self.telling)
+        except SizeError:
+            # What a junction tree says of attributes far apart in it can take gigabytes; rows of it never do.
+            return strengths(pairs, self._as_rows(model), spreads=self.telling, drawn=self._count(model))
+
+    def _as_rows(self, model: Model) -> Model:
+        return Model.of(self._rows(model), {}, model.total)
 
     def _parted(
         self, domain: Domain, inside: Sequence[Measurement], more: Sequence[Measurement], wanted: Iterable[Clique]

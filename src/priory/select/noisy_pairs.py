@@ -40,39 +40,49 @@ def queries_on(domain: Domain, cliques: Iterable[Clique], parts: Mapping[str, Pa
 
 
 def strengths(
-    measurements: Sequence[Measurement], model: Model, *, noise: float = 1.0, spreads: float = 0.0
+    measurements: Sequence[Measurement],
+    model: Model,
+    *,
+    noise: float = 1.0,
+    spreads: float = 0.0,
+    drawn: float = math.inf,
 ) -> dict[Clique, float]:
     """How far answers are from the model's beyond their noise, of those that are; the farthest first.
 
-    `noise` is how many times their own noise is taken off, where the model has noise, too, and `spreads` how many
-    standard deviations of it beside.
+    Args:
+        measurements: the answers.
+        model: what they are compared with.
+        noise: how many times their own noise is taken off, where the model has noise, too.
+        spreads: and how many standard deviations of the L1 norm of the noise.
+        drawn: how many rows the model was drawn as, which have an error of their own.
     """
-    answers = model.answers([m.query for m in measurements])
-    pairs = zip(measurements, answers, strict=True)
-    excess = {m.query.clique: _excess(m, answer, noise) - spreads * _spread(m) for m, answer in pairs}
+    distances = _distances(measurements, model, drawn)
+    excess = {clique: far - noise * mean - spreads * spread for clique, (far, mean, spread) in distances.items()}
     return {clique: excess[clique] for clique in sorted(excess, key=lambda c: -excess[c]) if excess[clique] > 0}
 
 
-def surprises(measurements: Sequence[Measurement], model: Model) -> list[Clique]:
+def surprises(measurements: Sequence[Measurement], model: Model, *, drawn: float = math.inf) -> list[Clique]:
     """The cliques whose answers are farther from the model's than noise ever is, the most surprising first."""
-    answers = model.answers([m.query for m in measurements])
     # What was measured without any noise surprises by any distance.
-    pairs = zip(measurements, answers, strict=True)
-    found = {m.query.clique: _excess(m, answer) / max(_spread(m), 1e-9) for m, answer in pairs}
+    distances = _distances(measurements, model, drawn)
+    found = {clique: (far - mean) / max(spread, 1e-9) for clique, (far, mean, spread) in distances.items()}
     return [clique for clique in sorted(found, key=lambda c: -found[c]) if found[clique] > SURPRISING]
 
 
-def _excess(measurement: Measurement, answers: Array, times: float = 1.0) -> float:
-    """The L1 distance of noisy answers from a model's, less what Gaussian noise alone makes of it on average."""
-    # The mean of |noise| of Gaussian noise is √(2/π) of its standard deviation.
-    noise = math.sqrt(2 / math.pi) * float(np.sum(np.broadcast_to(measurement.stddev, measurement.query.shape)))
-    return float(np.abs(measurement.values - answers).sum()) - times * noise
-
-
-def _spread(measurement: Measurement) -> float:
-    """The standard deviation of the L1 norm of a measurement's noise."""
-    variances = np.broadcast_to(np.square(measurement.stddev), measurement.query.shape)
-    return math.sqrt((1 - 2 / math.pi) * float(np.sum(variances)))
+def _distances(
+    measurements: Sequence[Measurement], model: Model, drawn: float
+) -> dict[Clique, tuple[float, float, float]]:
+    """The L1 distance of noisy answers from a model's, and the mean and standard deviation that noise alone has."""
+    answers = model.answers([m.query for m in measurements])
+    found = {}
+    for m, answer in zip(measurements, answers, strict=True):
+        # A count of c among N drawn rows that stand for n records has about the variance n·c/N.
+        variances = np.square(m.stddev) + model.total * np.maximum(answer, 0.0) / drawn
+        # The mean of |noise| of Gaussian noise is √(2/π) of its standard deviation.
+        mean = math.sqrt(2 / math.pi) * float(np.sqrt(variances).sum())
+        spread = math.sqrt((1 - 2 / math.pi) * float(variances.sum()))
+        found[m.query.clique] = (float(np.abs(m.values - answer).sum()), mean, spread)
+    return found
 
 
 def joining_pairs(domain: Domain, strength: Mapping[Clique, float], most_cells: float) -> list[Clique]:
