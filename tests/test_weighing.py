@@ -13,6 +13,7 @@ from priory.data.schema import Schema
 from priory.data.schema.constraints import Condition, Forbid
 from priory.errors import SizeError
 from priory.estimate.prior_strength import weighed
+from priory.mechanisms import weighing
 from priory.mechanisms.steps.resolution import LEAST_FOR_ONE_WAYS, MOST_FOR_ONE_WAYS, Resolution, share_of_one_ways
 from priory.mechanisms.weighing import Weighing
 from priory.model import row_sums
@@ -194,6 +195,15 @@ def test_a_pure_budget_and_very_many_attributes_are_left_to_aim() -> None:
     wide = Domain.of({f"a{i}": 2 for i in range(46)})
     rows = random_rows(20, domain=wide)
     assert weighed_release(rows, Budget.gaussian("1/1000000")).statement.mechanism == "aim"
+
+
+def test_what_is_left_goes_to_aim_where_there_are_very_many_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(weighing, "MOST_PLACES", 8 * 20_000 * 15)
+    few, many = (weighed_release(dependent(count), BUDGET) for count in (15_000, 30_000))
+    assert (few.statement.mechanism, many.statement.mechanism) == ("weighing", "aim")
+    assert many.statement.spent <= BUDGET.amount
+    # The first one-way marginals are in the release, and are not asked for again before their share is spent.
+    assert {m.query.clique for m in many.measurements[:6]} == {(name,) for name in SIX}
 
 
 def test_what_depends_is_told_however_it_is_measured() -> None:

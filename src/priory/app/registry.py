@@ -27,7 +27,7 @@ from priory.release import Release
 from priory.select.workloads import default_workload
 
 # Weighing rows by all pairs takes minutes on tables of more columns.
-MOST_COLUMNS = 20
+MOST_COLUMNS = 24
 
 
 class Mechanism(Protocol):

@@ -29,6 +29,8 @@ from priory.select.spanning_tree import spanning_tree
 
 # With more pairs of attributes than this all of them drown: marginals are chosen privately instead.
 MOST_PAIRS = 1_000
+# With more rows times pairs weighting takes minutes, and on tables of so many records a graphical model is as good.
+MOST_PLACES = 40_000_000
 # Pairs of more cells are in no tree that is chosen privately: they would have to be counted.
 MOST_TREE_CELLS = 1_000_000
 # A pair's distance from what a noisy tree implies has about so many times the noise of its own answers.
@@ -50,7 +52,8 @@ class Weighing:
     by all pairs, measured once with the rest of the budget. All of it is noise on counts, but where pairs can hardly be
     heard: there a tree of pairs is chosen privately.
 
-    A pure budget, with which so many marginals are too noisy, and a table of very many attributes are left to `AIM`.
+    A pure budget, with which so many marginals are too noisy, and a table of very many attributes are left to `AIM`; so
+    is the rest after the first one-way marginals where these say that there are very many records.
 
     Attributes:
         rows: see `Dense`.
@@ -78,7 +81,7 @@ class Weighing:
         """Measure step by step, then estimate."""
         if _is_left_to_aim(curator.domain, budget):
             return AIM(model_cells=self.model_cells).run(curator, budget)
-        one_ways = OneWays().strategy(curator.domain)
+        asked = OneWays().strategy(curator.domain)
         start = Fitted.start(curator, Uniform(curator.domain))
         curator.check(budget)
         numbers = itertools.count(1)
@@ -91,7 +94,10 @@ class Weighing:
             curator.report_progress(next(numbers), note="choosing a tree")
             return spanning_tree(curator, _merged_pairs(one_ways), one_ways.model, share)
 
-        answered = self._answered(one_ways, start, budget, ask, join)
+        first = start.with_measured(ask("one-way marginals", asked, budget.part(LEAST_FOR_ONE_WAYS)))
+        if self._takes_long(first):
+            return AIM(model_cells=self.model_cells).continued(curator, budget, first, LEAST_FOR_ONE_WAYS)
+        answered = self._answered(asked, first, budget, ask, join)
         curator.report_progress(next(numbers), note="weighing rows")
         release = Release(curator.domain, answered.measurements, curator.statement("weighing"))
         return release.with_model(self._model(answered))
@@ -106,16 +112,24 @@ class Weighing:
         start = Fitted(base, public, Model(base, {}, max(1.0, float(transcript.public_total or 1))))
         # What was answered has its queries with it: any will do in place of those that were chosen.
         queries = [Query.marginal(release.domain, name) for name in release.domain]
-        one_ways = OneWays().strategy(release.domain)
-        answered = self._answered(one_ways, start, budget, lambda *_: next(batches, ()), lambda *_: queries)
+        first = start.with_measured(next(batches, ()))
+        if self._takes_long(first):
+            return refitted(release, None)
+        asked = OneWays().strategy(release.domain)
+        answered = self._answered(asked, first, budget, lambda *_: next(batches, ()), lambda *_: queries)
         return release.with_model(self._model(answered))
 
+    def _takes_long(self, first: Fitted) -> bool:
+        """Whether rows and pairs are so many that a graphical model does better in the time, by noisy answers."""
+        pairs = math.comb(len(first.base.domain), 2)
+        return self._dense.wanted(first.model.total) * pairs > MOST_PLACES
+
     def _answered(
-        self, first: Mapping[Query, Number], start: Fitted, budget: Budget, ask: Ask, join: Join
+        self, asked: Mapping[Query, Number], first: Fitted, budget: Budget, ask: Ask, join: Join
     ) -> "_Answered":
         """One-way marginals, coarse pairs, chosen cliques, everything: each depends on what was answered before."""
-        domain = start.base.domain
-        one_ways, share = _one_ways(first, start, budget, ask)
+        domain = first.base.domain
+        one_ways, share = _one_ways(asked, first, budget, ask)
         if len(domain) < 2:
             return _Answered(one_ways)
         resolution = Resolution.of(
@@ -152,10 +166,13 @@ class Weighing:
         ordered = {pair: together[pair] for pair in sorted(together, key=lambda pair: -together[pair])}
         return strong_cliques(domain, tree, ordered, most_cells)
 
+    @property
+    def _dense(self) -> Dense:
+        return Dense(rows=self.rows, model_cells=self.model_cells, seed=self.seed, thinned=self.thinned)
+
     def _model(self, answered: "_Answered") -> Model:
-        dense = Dense(rows=self.rows, model_cells=self.model_cells, seed=self.seed, thinned=self.thinned)
         # Where nothing is above the noise the graphical model is the more careful one: it takes what there is.
-        dense = dense if answered.chosen else replace(dense, telling=0.0)
+        dense = self._dense if answered.chosen else replace(self._dense, telling=0.0)
         begin = (*answered.one_ways.measurements, *answered.chosen)
         return dense.model(begin, answered.coarse, answered.everything, answered.one_ways.base)
 
@@ -175,16 +192,14 @@ class _Answered:
         return (*self.one_ways.measurements, *self.coarse, *self.chosen, *self.everything)
 
 
-def _one_ways(asked: Mapping[Query, Number], start: Fitted, budget: Budget, ask: Ask) -> tuple[Fitted, Fraction]:
+def _one_ways(asked: Mapping[Query, Number], first: Fitted, budget: Budget, ask: Ask) -> tuple[Fitted, Fraction]:
     """The estimate from one-way marginals, and the share they got, which depends on the noisy number of rows."""
-    domain = start.base.domain
-    first = LEAST_FOR_ONE_WAYS if len(domain) > 1 else Fraction(1)
-    fitted = start.with_measured(ask("one-way marginals", asked, budget.part(first)))
-    share = share_of_one_ways(domain, budget, fitted.model.total)
-    if share <= first:
-        return fitted, first
-    again = ask("one-way marginals again", asked, budget.part(share - first))
-    return fitted.with_measured(again), share
+    domain = first.base.domain
+    share = share_of_one_ways(domain, budget, first.model.total) if len(domain) > 1 else Fraction(1)
+    if share <= LEAST_FOR_ONE_WAYS:
+        return first, LEAST_FOR_ONE_WAYS
+    again = ask("one-way marginals again", asked, budget.part(share - LEAST_FOR_ONE_WAYS))
+    return first.with_measured(again), share
 
 
 def _merged_pairs(one_ways: Fitted) -> list[Query]:

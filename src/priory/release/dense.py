@@ -70,6 +70,11 @@ class Dense:
         last = weighed(evidence, self._rows(first), first.total)
         return replace(Model.of(reweighed(last), {}, first.total), diagnostics=_both(first, last))
 
+    def wanted(self, total: float) -> int:
+        """How many rows stand for so many records as well as more would."""
+        records = math.ceil(total)
+        return max(min(ROWS_A_RECORD * records, self.rows), LEAST_A_RECORD * records, FEWEST_ROWS)
+
     def _rows(self, first: Model) -> PublicRows:
         """Rows drawn from the first model, or every cell with its share where these are no more."""
         if math.isfinite(count := self._count(first)):
@@ -79,9 +84,7 @@ class Dense:
 
     def _count(self, first: Model) -> float:
         """How many rows are drawn; infinite where every cell is a row."""
-        records = math.ceil(first.total)
-        count = max(min(ROWS_A_RECORD * records, self.rows), LEAST_A_RECORD * records, FEWEST_ROWS)
-        count = min(count, MOST_ROWS)
+        count = min(self.wanted(first.total), MOST_ROWS)
         return count // self.thinned if first.domain.size > count else math.inf
 
     def _first_model(
