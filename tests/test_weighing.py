@@ -197,6 +197,13 @@ def test_a_pure_budget_and_very_many_attributes_are_left_to_aim() -> None:
     assert weighed_release(rows, Budget.gaussian("1/1000000")).statement.mechanism == "aim"
 
 
+def test_where_every_pair_is_too_large_for_a_tree_none_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(weighing, "MOST_TREE_CELLS", 8)
+    release = weighed_release(dependent(500), fewest_runs=np.inf, fewest_for_a_tree=0.0)
+    pairs = [m.query.clique for m in release.measurements if len(m.query.clique) == 2]
+    assert pairs == list(itertools.combinations(SIX, 2))
+
+
 def test_what_is_left_goes_to_aim_where_there_are_very_many_records(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(weighing, "MOST_PLACES", 8 * 20_000 * 15)
     few, many = (weighed_release(dependent(count), BUDGET) for count in (15_000, 30_000))

@@ -92,7 +92,8 @@ class Weighing:
 
         def join(one_ways: Fitted, share: Budget) -> Sequence[Query]:
             curator.report_progress(next(numbers), note="choosing a tree")
-            return spanning_tree(curator, _merged_pairs(one_ways), one_ways.model, share)
+            pairs = _merged_pairs(one_ways)
+            return spanning_tree(curator, pairs, one_ways.model, share) if pairs else ()
 
         first = start.with_measured(ask("one-way marginals", asked, budget.part(LEAST_FOR_ONE_WAYS)))
         if self._takes_long(first):
