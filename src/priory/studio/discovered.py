@@ -32,7 +32,7 @@ def discovered_bars(studio: Studio, column: ModelledColumn) -> list[Bar]:
     counts = _read(studio).get(column.name)
     if not counts:
         return []
-    if hasattr(column, "edges"):
+    if column.is_binned:
         return _intervals(cast(_WithEdges, column), counts)
     return _levels(column, counts["values"])
 

@@ -1,7 +1,7 @@
 """Columns: the column and the comments that noisy counts lead to. No private data are needed."""
 
 import datetime as dt
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
@@ -38,7 +38,8 @@ class Found:
     seen: str  # what was seen of it, with noise
     decided: str  # what follows
     instead: str  # what else could be chosen
-    counts: NoisyCounts = NoisyCounts()  # what it was learnt from
+    # what it was learnt from; not shown, as people would read noise as digits
+    counts: NoisyCounts = field(default=NoisyCounts(), repr=False)
 
     @property
     def comments(self) -> tuple[str, ...]:

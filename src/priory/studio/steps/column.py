@@ -58,7 +58,7 @@ def _picture(column: Column | OpenColumn, drawn: list[Bar], learnt: list[Bar]) -
     if drawn:
         return picture(drawn, column.name)
     # What was learnt was counted between other edges than the bins have: these are drawn over it.
-    edges = getattr(column, "edges", ())
+    edges = getattr(column, "edges", ()) if getattr(column, "is_binned", False) else ()
     edges = edges if len(edges) <= MOST_EDGES + 1 else ()
     return picture(learnt, column.name, "Rows as counted with noise", edges) if learnt else ""
 
