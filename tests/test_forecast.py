@@ -227,8 +227,9 @@ def test_k_rows_of_a_person_need_k_times_the_noise(terms: dict[str, str]) -> Non
     one, three = (Budget.of(**terms, max_rows=rows) for rows in (1, 3))
     asked = _options(three, 1.0)
     scaled = Budget.of(**asked)
-    assert even_stddev(scaled, 5) == pytest.approx(3 * even_stddev(one, 5))
-    assert even_stddev(three, 5) == pytest.approx(3 * even_stddev(one, 5))
+    # Discrete noise is a little less than continuous noise, the more so the smaller it is.
+    assert even_stddev(scaled, 5) == pytest.approx(3 * even_stddev(one, 5), rel=0.01)
+    assert even_stddev(three, 5) == pytest.approx(3 * even_stddev(one, 5), rel=0.01)
 
 
 def test_nothing_at_all_is_refused() -> None:

@@ -1,9 +1,15 @@
 """Even noise: how noisy the counts of marginals are that share a budget evenly; known before anything is measured."""
 
-import math
+from fractions import Fraction
 
 from priory.privacy.budget import Budget
-from priory.queries.sensitivity import Relation
+from priory.privacy.noise import noise_within
+from priory.queries.domain import Domain
+from priory.queries.query import Query
+from priory.queries.sensitivity import sensitivity
+
+# One record moves every marginal of two values or more alike.
+_ANY = Query.marginal(Domain.of({"any": 2}), "any")
 
 
 def even_stddev(budget: Budget, marginals: int) -> float:
@@ -12,9 +18,5 @@ def even_stddev(budget: Budget, marginals: int) -> float:
     >>> round(even_stddev(Budget.of(rho="0.5"), 1), 3), round(even_stddev(Budget.of(rho="0.5"), 4), 3)
     (1.0, 2.0)
     """
-    share = float(budget.amount) / marginals
-    # How many cells of a marginal one record changes by 1: under replace-one it leaves one and enters another.
-    moved = 1 if budget.relation is Relation.ADD_REMOVE else 2
-    if budget.is_pure:
-        return math.sqrt(2) * budget.max_rows * moved / share
-    return budget.max_rows * math.sqrt(moved / (2 * share))
+    share = budget.part(Fraction(1, marginals))
+    return noise_within(share, sensitivity(_ANY, budget.relation, budget.max_rows)).stddev

@@ -80,8 +80,8 @@ class Planner:
         columns = len(schema.domain)
         entry = chosen(mechanism, has_public=public is not None, columns=columns, has_workload=False)
         known = None if public is None else np.asarray(public_codes(schema, public), dtype=np.int64)
-        # A recipe with settings of its own may be about all columns.
         trials = Trials(entry, effort, columns)
+        # A recipe with settings of its own may be about all columns.
         is_whole = trials.is_whole or (mechanism is not None and not isinstance(mechanism, str))
         sizes = (columns,) if is_whole else _sizes(columns)
         return cls(schema, rows, trials, sizes, known, seed)
