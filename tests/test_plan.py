@@ -78,6 +78,17 @@ def test_the_size_with_a_clique_added_is_that_of_the_same_order(case: Case, othe
         assert p.size_with(extra) == sum(math.prod(case.domain.shape[v] for v in s) for s in largest)
 
 
+@settings(max_examples=200)
+@given(cases(scales=(0.0,)), cases(scales=(0.0,), max_cliques=4))
+def test_a_structure_that_has_grown_is_as_large_as_was_said_before(case: Case, other: Case) -> None:
+    axis, sizer = case.domain.axis, plan(case.domain, case.cliques).sizer
+    for clique in other.cliques:
+        axes = [axis[name] for name in clique if name in axis]
+        said, sizer = sizer.size_with(axes), sizer.grown(axes)
+        assert sizer.size == said
+        assert sizer.size_with(axes) == said
+
+
 def test_long_chains_and_wide_stars_keep_their_width() -> None:
     assert plan(*chain(1000)).width == 2
     domain = Domain.of({f"a{i}": 3 for i in range(1001)})

@@ -133,6 +133,7 @@ class Sizer:
 
     def __init__(self, order: Sequence[int], neighbours: Sequence[Iterable[int]], shape: Sequence[int]) -> None:
         self._shape = shape
+        self._order = tuple(order)
         self._index = {v: i for i, v in enumerate(order)}
         self._sizes = [shape[v] for v in order]
         self._rest = [sum(1 << self._index[u] for u in near) for near in neighbours]
@@ -159,6 +160,18 @@ class Sizer:
             inside = self._rest[first] | 1 << first == added and self._absorbers[first] == 0
             return self.size + extra - (self._cells[first] if inside else 0)
         return self.size + extra + self._growth(changed, absorbed=-1)
+
+    def grown(self, clique: Iterable[int]) -> "Sizer":
+        """The same order with `clique` (numbers into the domain) added; what it does not have yet goes first."""
+        clique = frozenset(clique)
+        new = [v for v in clique if v not in self._index]
+        near: list[Iterable[int]] = [clique.difference(new[: i + 1]) for i in range(len(new))]
+        changed = self._changed(sum(1 << self._index[v] for v in clique.difference(new)))
+        near += [self._members(changed.get(i, rest)) for i, rest in enumerate(self._rest)]
+        return Sizer((*new, *self._order), near, self._shape)
+
+    def _members(self, bits: int) -> list[int]:
+        return [v for i, v in enumerate(self._order) if bits >> i & 1]
 
     def _changed(self, added: int) -> dict[int, int]:
         """The neighbours that grow, walking up the elimination tree from the clique's first attribute."""
