@@ -3,6 +3,7 @@
 import contextlib
 import csv
 import io
+import itertools
 import json
 import os
 import subprocess
@@ -101,7 +102,7 @@ def close(one: dict[str, list[Any]], other: dict[str, list[Any]]) -> None:
     assert list(one) == list(other)
     for name, values in one.items():
         if all(isinstance(value, float) for value in values):
-            assert values == pytest.approx(other[name], rel=1e-6)
+            assert values == pytest.approx(other[name], rel=1e-6, abs=1e-6)
         else:
             assert values == other[name]
 
@@ -124,7 +125,40 @@ def test_every_column_and_measured_clique_is_answered_by_what_the_first_question
         assert kept_answer(asked(file, Question(by=clique))) is not None
 
 
-def test_others_are_kept_when_they_are_asked(file: Path) -> None:
+@pytest.mark.parametrize("mechanism", ["aim", "mst", "independent"])
+def test_whatever_is_not_kept_is_carried_through_the_tree_as_the_release_answers_it(
+    mechanism: str, tmp_path: Path, place: Path
+) -> None:
+    file = made(tmp_path / "b.priory", mechanism)
+    release = Release.load(file)
+    keep(release, file)
+    [path] = place.iterdir()
+    tables, carried = KeptTables.read(path).facts["tables"], 0
+    for clique in [c for k in (2, 3, 4, 5) for c in itertools.combinations(release.domain, k)]:
+        carried += json.dumps(clique) not in tables
+        found = kept_answer(asked(file, Question(by=clique)))
+        assert found is not None
+        close(found.to_dict(), release.marginal(*clique).to_dict())
+    assert carried >= 10
+
+
+def test_a_tree_that_is_too_large_is_not_kept_but_pairs_are(
+    file: Path, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("priory.release.keeping.MOST_TREE_BYTES", 1)
+    monkeypatch.setattr("priory.release.keeping._SECONDS", float("inf"))
+    keep(Release.load(file), file)
+    [path] = place.iterdir()
+    known = KeptTables.read(path)
+    assert "tree" not in known.facts
+    for pair in itertools.combinations(known.domain, 2):
+        assert known.table(pair).clique == pair
+    with pytest.raises(NotKept):
+        known.table(known.domain.attributes[:4])
+
+
+def test_others_are_kept_when_they_are_asked(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("priory.release.keeping.MOST_TREE_BYTES", 1)
     release, three = Release.load(file), Question(by=("hours", "sex", "town"))
     keep(release, file)
     assert kept_answer(asked(file, three)) is None

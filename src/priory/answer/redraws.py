@@ -33,7 +33,7 @@ _EDGES, _FEWEST = (0.1, 0.3, 1.0, 2.0, 5.0, 20.0), 150
 # So many of the draws make models, for answers that were not measured: their noise is the smaller part of their error.
 MODELS = 10
 # How far along its potentials a model goes: as far as it is straight.
-_STRIDE = 1e-4
+STRIDE = 1e-4
 # Draws from which the bias is found; and how many numbers all draws together may have.
 _ERROR_DRAWS, _DRAWN_CELLS = 50, 20_000_000
 SEED = 0
@@ -150,13 +150,13 @@ class Redraws:
         records = self.response.records(count, SEED)
         moved = []
         for k in range(count):
-            tables = {c: Factor(model.domain.project(c), _STRIDE * table[..., k]) for c, table in self.said.items()}
-            moved.append(Model(model.base, merged(model.potentials, tables), model.total + _STRIDE * records[k]))
+            tables = {c: Factor(model.domain.project(c), STRIDE * table[..., k]) for c, table in self.said.items()}
+            moved.append(Model(model.base, merged(model.potentials, tables), model.total + STRIDE * records[k]))
         return tuple(moved)
 
     def inferred(self, asked: Sequence[list[Array]], answers: Sequence[Array]) -> list[Array]:
         """From answers of the moved models, those of each query in each draw."""
-        return [np.array([answer + (each[i] - answer) / _STRIDE for each in asked]) for i, answer in enumerate(answers)]
+        return [np.array([answer + (each[i] - answer) / STRIDE for each in asked]) for i, answer in enumerate(answers)]
 
     def hidden(self, query: Query, answer: Array, source: Source) -> Array:
         """The standard deviation of what redrawing does not show."""
