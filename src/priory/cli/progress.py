@@ -37,6 +37,7 @@ class Pace:
         self.done = 0.0
         self._now, self._began = now, now()
         self._seen: list[tuple[float, float]] = []
+        self._is_spent = False
 
     @property
     def elapsed(self) -> float:
@@ -53,6 +54,15 @@ class Pace:
     def told(self, step: Step) -> None:
         """A round of a fit begins: by rounds where their number is known, else by what was spent."""
         self.reached((step.number - 1) / step.of if step.of else step.share, f"{step}")
+        if step.of is None and step.share >= 1:
+            # What is spent says nothing of the last step: it is reckoned by itself.
+            self._is_spent, self._seen = True, self._seen[-1:]
+            self._seen[-1] = (self.elapsed, 0.0)
+
+    def heard(self, share: float, _: str) -> None:
+        """A share of the last step of a fit is done, when everything was spent; before, rounds tell more."""
+        if self._is_spent and share > self._seen[-1][1]:
+            self._seen.append((self.elapsed, share))
 
     @property
     def left(self) -> float | None:
@@ -127,7 +137,7 @@ class _Words(ProgressColumn):
 @contextmanager
 def shown(what: str, *, is_wanted: bool = True) -> Iterator[Tell]:
     """The round of a fit, what was spent and the time left."""
-    with paced(what, is_wanted=is_wanted) as pace:
+    with paced(what, is_wanted=is_wanted) as pace, heard_by(pace.heard):
         yield pace.told if is_wanted else silent
 
 

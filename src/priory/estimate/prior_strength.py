@@ -31,6 +31,7 @@ from priory.model.model import Model
 from priory.model.rows import RowsTilted
 from priory.privacy.measurement import Measurement
 from priory.queries.factor import Array
+from priory.work import reached
 
 # The prior sample size is divided by this, and by its square where the fit is far from the answers.
 STEP = 10**0.5
@@ -164,7 +165,9 @@ def _of_least_error(coupling: CoupledFits, base: CoupledState) -> CoupledState:
     """The fit of least estimated error at the likely temperature, at twice it, and on at four times or half."""
     likely = _likely_temperature(coupling.problem, base.fit)
     fits = {2.0: _fitted(coupling, base, base, 2 * likely)}
+    reached(1 / 3, WEIGHED)
     fits[1.0] = _fitted(coupling, base, fits[2.0], likely)
+    reached(2 / 3, WEIGHED)
     following = 0.5 if fits[1.0].error < fits[2.0].error else 4.0
     fits[following] = _fitted(coupling, base, fits[1.0 if following < 1 else 2.0], following * likely)
     return min([base, *fits.values()], key=lambda state: state.error)

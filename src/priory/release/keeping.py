@@ -24,6 +24,7 @@ from priory.model.model import Model
 from priory.queries.domain import Clique
 from priory.queries.query import Query
 from priory.release.release import LEVEL, Release
+from priory.work import stage, tracked
 
 # A table of more cells is not kept, one that was asked for up to the second number of them, and no more tables than
 # together have so many bytes.
@@ -35,6 +36,8 @@ _MOST_TABLES, _BATCH = 2000, 20
 # Pairs of columns are added until the process has taken so many CPU seconds. A release is public: a clock that reads it
 # tells nothing new.
 _SECONDS = 1.4
+# What whoever waits is told.
+_WORDS = "keeping answers"
 # The files of so many releases are kept, those of the last ones that were asked.
 _MOST_FILES = 30
 
@@ -59,9 +62,12 @@ def keep(release: Release, path: Path, asked: Iterable[Clique] = ()) -> None:
         if not _add_tree(file, release, redraws):
             pairs = list(itertools.combinations(release.domain, 2))
     before = len(file.facts["tables"])
-    _add(file, release, asked, most_cells=ASKED_CELLS)
-    _add(file, release, wanted)
-    _add(file, release, pairs, until=_SECONDS)
+    with stage(0.4, 0.6, _WORDS):
+        _add(file, release, asked, most_cells=ASKED_CELLS)
+    with stage(0.6, 0.8, _WORDS):
+        _add(file, release, wanted)
+    with stage(0.8, 1.0, _WORDS):
+        _add(file, release, pairs, until=_SECONDS)
     if len(file.facts["tables"]) > before:
         _write(file, target)
 
@@ -87,7 +93,7 @@ def _measured(release: Release) -> Iterator[Clique]:
 
 
 def _add_tree(file: KeptFile, release: Release, redraws: Redraws) -> bool:
-    """Add the tables of the model and of its redraws, from which pairs and triples follow; whether that was possible."""
+    """Add the tables of the model and of its redraws, from which pairs and triples follow; whether they fit."""
     tree = _tree_of(release.model)
     if tree is None or (8 + 4 * min(redraws.draws, MODELS)) * tree.cells > MOST_TREE_BYTES:
         return False
@@ -118,7 +124,7 @@ def _add(
     """Add the tables that are not in a file yet, a batch at a time, until the process has taken so long."""
     most = MOST_CELLS if most_cells is None else most_cells
     new = [c for c in dict.fromkeys(cliques) if not file.has(c) and release.domain.size_of(c) <= most]
-    for start in range(0, len(new), _BATCH):
+    for start in tracked(range(0, len(new), _BATCH), _WORDS):
         if file.size >= MOST_BYTES or len(file.facts["tables"]) >= _MOST_TABLES or time.process_time() > until:
             return
         queries = [Query.marginal(release.domain, clique) for clique in new[start : start + _BATCH]]
