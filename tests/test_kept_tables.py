@@ -332,3 +332,16 @@ def test_a_question_that_the_release_must_answer_waits_for_nothing_that_reads_op
     )
     assert done.stdout.splitlines()[0] == "sex,estimate,low,high,source"
     assert not set(done.stdout.splitlines()[-1].split()) & {"pydantic", "scipy", "duckdb", "narwhals"}
+
+
+def test_the_tree_takes_no_room_from_measured_tables(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("priory.release.keeping.MOST_BYTES", 3_000)
+    release = Release.load(file)
+    for _ in range(2):
+        keep(release, file)
+    path = cache.answers_file(file)
+    assert path is not None
+    known = KeptTables.read(path)
+    assert known.facts["tree"]["bytes"] > 8 * sum(release.domain.shape)
+    for each in release.evidence:
+        assert known.table(each.query.clique).source == "measured"

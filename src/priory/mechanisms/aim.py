@@ -63,7 +63,7 @@ class AIM:
     wide: int = 30
     together: int = 20
     grown: float = 1.25
-    most_candidates: int = 3_000
+    most_candidates: int = 5_000
     name: str = "aim"
 
     @classmethod

@@ -100,7 +100,9 @@ def _add_tree(file: KeptFile, release: Release, redraws: Redraws) -> bool:
     moved = [each for each in map(_tree_of, redraws.models) if each is not None and each.is_like(tree)]
     if len(moved) < len(redraws.models):
         return False
+    before = file.size
     file.facts["tree"] = written(tree, moved, STRIDE, file.add)
+    file.facts["tree"]["bytes"] = file.size - before
     file.facts["groups"] = [release.redrawing().ties.groups[name] for name in release.domain]
     return True
 
@@ -124,8 +126,9 @@ def _add(
     """Add the tables that are not in a file yet, a batch at a time, until the process has taken so long."""
     most = MOST_CELLS if most_cells is None else most_cells
     new = [c for c in dict.fromkeys(cliques) if not file.has(c) and release.domain.size_of(c) <= most]
+    beside = file.facts.get("tree", {}).get("bytes", 0)
     for start in tracked(range(0, len(new), _BATCH), _WORDS):
-        if file.size >= MOST_BYTES or len(file.facts["tables"]) >= _MOST_TABLES or time.process_time() > until:
+        if file.size - beside >= MOST_BYTES or len(file.facts["tables"]) >= _MOST_TABLES or time.process_time() > until:
             return
         queries = [Query.marginal(release.domain, clique) for clique in new[start : start + _BATCH]]
         for query, found in zip(queries, _drawn(release, queries), strict=True):
