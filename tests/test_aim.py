@@ -119,7 +119,7 @@ def test_dependence_is_found(name: str) -> None:
     assert np.abs(release.model.project(("age", "sex")).values - truth).sum() < 0.05 * 2 * 3_000
 
 
-@pytest.mark.parametrize(("cells", "wide"), [(80, 10**9), (320, 2)])
+@pytest.mark.parametrize(("cells", "wide"), [(80, 10**9), (240, 2)])
 def test_marginals_of_one_round_fit_the_model_together(cells: int, wide: int) -> None:
     # Eight columns of 6 values have 48 cells, and each pair of them 24 more: only one is allowed.
     domain = Domain.of(dict.fromkeys("abcdefgh", 6))

@@ -45,8 +45,8 @@ class AIM:
         rounds: for each attribute, over how many rounds the rest is spread, if each moves the estimate.
         choosing: what part of a round's budget picks its marginal.
         model_cells: how many cells all tables of the model may have together when all is spent; less before.
-        wide: from how many attributes on these are fewer in proportion: a table of more takes more rounds, and each
-            goes over all cells.
+        wide: from twice so many attributes on, the cells are fewer in proportion to those beyond the first so many:
+            more attributes take more rounds, and each goes over all cells.
         together: of how many attributes one round measures one marginal, and of twice as many two.
         grown: everything is estimated anew where there are so many times the measurements of the last time; in
             between a new one is taken in by its clique alone.
@@ -60,7 +60,7 @@ class AIM:
     rounds: Fraction = Fraction(4)
     choosing: Fraction = Fraction(1, 10)
     model_cells: int = 2_000_000
-    wide: int = 30
+    wide: int = 25
     together: int = 20
     grown: float = 1.25
     most_candidates: int = 5_000
@@ -104,7 +104,7 @@ class AIM:
         candidates = self._checked(domain)
         fitted, left = self._measured_one_ways(curator, budget, start, paid)
         share = left / max(Fraction(1), self.rounds * len(domain))
-        cells = self.model_cells * min(1.0, self.wide / max(1, len(domain)))
+        cells = self.model_cells * min(1.0, self.wide / max(1, len(domain) - self.wide))
         number = 0
         while left > 0:
             # What would not pay for two more measurements is spent with the last ones.
