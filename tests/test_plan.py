@@ -4,6 +4,7 @@ from itertools import combinations
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from priory.errors import DomainError, OptionError, SizeError
 from priory.model.engine.plan import Plan, plan
@@ -87,6 +88,14 @@ def test_a_structure_that_has_grown_is_as_large_as_was_said_before(case: Case, o
         said, sizer = sizer.size_with(axes), sizer.grown(axes)
         assert sizer.size == said
         assert sizer.size_with(axes) == said
+
+
+@given(cases(scales=(0.0,)), cases(scales=(0.0,), max_cliques=3), st.integers(0, 5_000))
+def test_a_clique_fits_where_the_size_with_it_does(case: Case, other: Case, limit: int) -> None:
+    axis, sizer = case.domain.axis, plan(case.domain, case.cliques).sizer
+    for clique in (*case.cliques[:1], *other.cliques):
+        axes = [axis[name] for name in clique if name in axis]
+        assert sizer.fits(axes, limit) == (sizer.size_with(axes) <= limit)
 
 
 def test_long_chains_and_wide_stars_keep_their_width() -> None:

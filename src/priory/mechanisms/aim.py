@@ -176,7 +176,7 @@ class AIM:
             free = [i for i in group if taken.isdisjoint(worth.queries[i].clique)]
             # Each one fits by itself; beside those of this round it may not.
             if number:
-                free = [i for i in free if sizer.size_with(domain.axis[v] for v in worth.queries[i].clique) <= limit]
+                free = [i for i in free if sizer.fits([domain.axis[v] for v in worth.queries[i].clique], limit)]
             if not free:
                 continue
             choosing, measuring = share.split((self.choosing, 1 - self.choosing))

@@ -1,7 +1,7 @@
 """Elimination: the order in which attributes are summed out, their neighbours then, and the size that gives."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 
 import numpy as np
@@ -138,11 +138,18 @@ class Sizer:
         self._sizes = [shape[v] for v in order]
         self._rest = [sum(1 << self._index[u] for u in near) for near in neighbours]
         self._cells = [size * self._product(rest) for size, rest in zip(self._sizes, self._rest, strict=True)]
+        self._all_cells = sum(self._cells)
         self._absorbers = [0] * len(self._rest)
         for rest in self._rest:
             parent = _lowest(rest)
             self._absorbers[parent] += rest > 0 and rest == self._rest[parent] | 1 << parent
         self.size = sum(cells for cells, n in zip(self._cells, self._absorbers, strict=True) if n == 0)
+
+    def fits(self, clique: Collection[int], limit: float) -> bool:
+        """Whether there are at most so many cells in all maximal buckets if `clique` were added."""
+        # No bucket grows by more than the cells of the clique.
+        most = (self._all_cells + 1) * math.prod(self._shape[v] for v in clique)
+        return most <= limit or self.size_with(clique) <= limit
 
     def size_with(self, clique: Iterable[int]) -> int:
         """The cells of all maximal buckets if `clique` (numbers into the domain) were added."""
