@@ -126,9 +126,13 @@ class KeptTree:
     def _table(self, described: Mapping[str, Any]) -> LabelledTable:
         axes = tuple(described["axes"])
         shape, draws = tuple(self.domain.shape[v] for v in axes), len(self.described["totals"])
-        table = self.read(described["at"], shape, np.float64)
-        changes = self.read(described["changes"], (draws, *shape), CHANGES)
-        return axes, np.concatenate([table[None], table + _STRIDE * changes.astype(np.float64)])
+        tables = np.empty((1 + draws, *shape))
+        tables[0] = self.read(described["at"], shape, np.float64)
+        np.multiply(
+            self.read(described["changes"], (draws, *shape), CHANGES), _STRIDE, out=tables[1:], dtype=np.float64
+        )
+        tables[1:] += tables[0]
+        return axes, tables
 
     @cached_property
     def _known(self) -> dict[int, list[LabelledTable]]:

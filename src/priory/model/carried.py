@@ -39,7 +39,7 @@ class Carrier:
         self._singles: dict[int, Array] = {}
         self._beside: dict[tuple[int, int], LabelledTable] = {}
         self._beliefs: dict[tuple[int, Axes], Array] = {}
-        self._ties: dict[tuple[int, Axes, Axes], tuple[Axes, Axes, Axes, Array, Array]] = {}
+        self._ties: dict[tuple[int, Axes, Axes], tuple[Axes, Axes, Axes, Array]] = {}
 
     def marginal(self, axes: Axes) -> Array | None:
         """The marginal of two or three attributes; None where it would take too large a table, or of others."""
@@ -164,27 +164,23 @@ class Carrier:
         axes, values = table
         if axes[:-1] == to:
             return table
-        both, gone, new, joint, mass = self._tie(bag, axes[:-1], to)
+        both, gone, new, tie = self._tie(bag, axes[:-1], to)
         order = [axes.index(v) for v in (*both, a, *gone)]
         left = values.transpose(order).reshape(self._cells(both), self._shape[a], -1)
-        # P(a | s) is the smaller table to divide.
-        given = np.divide(left, mass, out=np.zeros(left.shape), where=mass > NO_MASS)
-        moved = matrices(given, joint).reshape([self._shape[v] for v in (*both, a, *new)])
+        moved = matrices(left, tie).reshape([self._shape[v] for v in (*both, a, *new)])
         place = (*both, a, *new)
         return (*to, a), moved.transpose([place.index(v) for v in (*to, a)])
 
-    def _tie(self, bag: int, given: Axes, to: Axes) -> tuple[Axes, Axes, Axes, Array, Array]:
-        """P(to, given) in a bag: what both have, what goes, what is new; a matrix for each cell of the first; P(given).
-
-        The last has an axis of one, for the attribute that is carried.
-        """
+    def _tie(self, bag: int, given: Axes, to: Axes) -> tuple[Axes, Axes, Axes, Array]:
+        """P(to | given) in a bag: what both have, what goes, what is new; and a matrix for each cell of the first."""
         key = bag, given, to
         if key not in self._ties:
             both = tuple(v for v in given if v in to)
             gone, new = tuple(v for v in given if v not in to), tuple(v for v in to if v not in given)
             joint = self._summed(bag, (*both, *gone, *new))
             joint = joint.reshape(self._cells(both), self._cells(gone), -1)
-            self._ties[key] = both, gone, new, joint, joint.sum(axis=2)[:, None, :]
+            mass = joint.sum(axis=2, keepdims=True)
+            self._ties[key] = both, gone, new, np.divide(joint, mass, out=np.zeros(joint.shape), where=mass > NO_MASS)
         return self._ties[key]
 
     def _single(self, v: int) -> Array:
