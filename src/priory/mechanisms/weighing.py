@@ -64,7 +64,7 @@ class Weighing:
         thinned: see `Dense`.
     """
 
-    rows: int = 200_000
+    rows: int = 400_000
     model_cells: int = 2_000_000
     fewest_runs: float = 8
     fewest_for_a_tree: float = 3
