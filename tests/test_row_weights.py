@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -72,24 +74,18 @@ def test_the_natural_gradient_is_the_gradient_over_the_weights(seed: int) -> Non
 @given(st.integers(0, 200))
 def test_a_fit_is_stationary_and_follows_its_answers_by_its_degrees_of_freedom(seed: int) -> None:
     rows, ms = rows_of(seed), measured(seed)
-    base = np.log(rows.shares)
-    fits = RowFits(RowAnswers.of(ms, rows, 50.0), base)
+    base, answers = np.log(rows.shares), RowAnswers.of(ms, rows, 50.0)
+    fits = RowFits(answers, base)
     monkey = pytest.MonkeyPatch()
     with monkey.context() as patched:
         patched.setattr(row_weights, "_FLAT", 0.0)
         fit = fits.fitted(fits.start(30.0), 500)
         assert np.abs(fit.shares * fit.pull).max() < 1e-4
         # Answers moved along the signs of noise move the fit along, by as much as the degrees of freedom say.
-        signs = random_signs(len(fits.answers.values))
-        moved = fits.answers.values + 1e-3 * signs * fits.answers.precision**-0.5
-        beside = RowFits(
-            RowAnswers(
-                moved, fits.answers.precision, 50.0, fits.answers.size, 0.0, fits.answers._sums, fits.answers._operators
-            ),
-            base,
-        )
+        signs = random_signs(len(answers.values))
+        beside = RowFits(replace(answers, values=answers.values + 1e-3 * signs * answers.precision**-0.5), base)
         other = beside.fitted(beside.at(fit.logs, 30.0), 500)
-    change = (fits.answers.predicted(other.shares) - fits.answers.predicted(fit.shares)) * fits.answers.precision**0.5
+    change = (answers.predicted(other.shares) - answers.predicted(fit.shares)) * answers.precision**0.5
     assert fits.degrees_of_freedom(fit, signs) == pytest.approx(float(change @ signs) / 1e-3, rel=0.02, abs=0.02)
 
 
@@ -133,3 +129,12 @@ def test_a_search_on_fewer_rows_ends_on_all_of_them() -> None:
     model = weighed(measured(1), rows, 100.0, searched=4 * 10)
     assert isinstance(model.base, PublicRows)
     assert len(model.base.codes) == len(rows.codes)
+
+
+@pytest.mark.parametrize("device", ["cpu"])
+def test_a_device_gives_the_same_weights(device: str) -> None:
+    pytest.importorskip("torch", reason="the extra [gpu] is not installed")
+    rows = rows_of(5, 300)
+    ms = measured(1, queries=(QUERIES[0], QUERIES[1]))
+    plain, there = weighed(ms, rows, 100.0), weighed(ms, rows, 100.0, device=device)
+    np.testing.assert_allclose(there.project(("a", "b")).values, plain.project(("a", "b")).values, rtol=1e-3)

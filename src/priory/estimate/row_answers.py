@@ -47,6 +47,9 @@ class Answers(Protocol):
     def outside(self) -> float:
         """Σ(y/σ)² of those that no weights change."""
 
+    def tensor(self, values: Any) -> Any:  # noqa: ANN401
+        """Numbers as arrays are here."""
+
     def predicted(self, shares: Any) -> Any:  # noqa: ANN401
         """The answers of rows with these shares, as counts."""
 
@@ -90,6 +93,9 @@ class RowAnswers:
             row_sums((table.cells for table in tables), sizes, len(rows.codes)),
             operators if any(query for query, _ in operators) else (),
         )
+
+    def tensor(self, values: Array) -> Array:
+        return values
 
     def predicted(self, shares: Array) -> Array:
         tables = self._sums.over_cells(shares)
@@ -140,16 +146,27 @@ class _Table:
 
 def cells_of(query: Query, codes: Codes, domain: Domain) -> NDArray[np.int64] | None:
     """The answer that counts each row, where exactly one does; None where a row can count in several, or in none."""
-    axes = []
-    for name, part in zip(query.clique, query.parts, strict=True):
-        column = codes[:, domain.axis[name]]
+    targets = partition(query)
+    if targets is None:
+        return None
+    columns = (codes[:, domain.axis[name]] for name in query.clique)
+    axes = [column if new is None else new[column] for column, new in zip(columns, targets, strict=True)]
+    return cell_codes(axes, query.shape) if axes else np.zeros(len(codes), dtype=np.int64)
+
+
+def partition(query: Query) -> list[NDArray[np.int64] | None] | None:
+    """Which answer each value goes to, of each attribute, None where each to its own; None where that is not so."""
+    targets: list[NDArray[np.int64] | None] = []
+    for part, size in zip(query.parts, query.domain.shape, strict=True):
         if isinstance(part, Recode):
-            axes.append(np.asarray(part.targets)[column])
-        elif isinstance(part, Identity | Total):
-            axes.append(column if isinstance(part, Identity) else np.zeros_like(column))
+            targets.append(np.array(part.targets, dtype=np.int64))
+        elif isinstance(part, Total):
+            targets.append(np.zeros(size, dtype=np.int64))
+        elif isinstance(part, Identity):
+            targets.append(None)
         else:
             return None
-    return cell_codes(axes, query.shape) if axes else np.zeros(len(codes), dtype=np.int64)
+    return targets
 
 
 def _asked(query: Query | None, table: Array) -> Array:

@@ -8,16 +8,19 @@ multiples of that. Where rows times answers are very many, the multiple is found
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from priory.estimate.prior_strength import AS_BORNE_OUT
 from priory.estimate.row_answers import Answers, RowAnswers
+from priory.estimate.row_device import DeviceAnswers
 from priory.estimate.row_weights import RowFits, Weights, random_signs
 from priory.model.bases import PublicRows
 from priory.model.diagnostics import Diagnostics, ScheduledLevel
 from priory.model.model import Model
 from priory.privacy.measurement import Measurement
+from priory.queries.factor import Array
 
 WEIGHED = "weighed"
 # A bought model is never worth more than so many times the records.
@@ -36,21 +39,30 @@ def weighed(
     base: PublicRows,
     total: float,
     *,
-    said: Callable[[], None] = lambda: None,
     searched: int = SEARCHED,
+    device: str | None = None,
+    said: Callable[[], None] = lambda: None,
 ) -> Model:
-    """The most likely model of weighted rows, where the answers say how many records the rows are worth."""
-    rows = max(1, searched // len(measurements))
-    part = base.thinned(rows)
-    search = _fits(measurements, part, total, said)
+    """The most likely model of weighted rows, where the answers say how many records the rows are worth.
+
+    Args:
+        measurements: what they are weighted by.
+        base: the rows.
+        total: how many records they stand for.
+        searched: how many places, rows times queries, the search for their worth goes over.
+        device: a device of torch on which they are fitted, such as "cuda"; without one on the CPU.
+        said: told of each call, for people who wait.
+    """
+    part = base.thinned(max(1, searched // len(measurements)))
+    search = _fits(measurements, part, total, device, said)
     found = _of_least_error(search, _most_calls(len(part.codes), len(measurements)))
     if part is base or found.multiple is None:
         fit = found.fit
     else:
-        fits = _fits(measurements, base, total, said)
-        records = found.multiple * _likely_records(fits.answers, base)
+        fits = _fits(measurements, base, total, device, said)
+        records = found.multiple * _likely_records(fits.answers, fits.start(0.0))
         fit = fits.fitted(fits.start(records), _most_calls(len(base.codes), len(measurements)))
-    shares = base.shares if found.multiple is None else np.asarray(fit.shares, dtype=np.float64)
+    shares = base.shares if found.multiple is None else _as_array(fit.shares)
     diagnostics = _diagnostics(found, fit, search.answers.size, len(measurements), total)
     return replace(Model.of(base.with_shares(shares), {}, total), diagnostics=diagnostics)
 
@@ -65,16 +77,30 @@ class _Found:
     degrees_of_freedom: float = 0.0
 
 
-def _fits(measurements: Sequence[Measurement], rows: PublicRows, total: float, said: Callable[[], None]) -> RowFits:
-    return RowFits(RowAnswers.of(measurements, rows, total), np.log(rows.shares), said)
+def _fits(
+    measurements: Sequence[Measurement],
+    rows: PublicRows,
+    total: float,
+    device: str | None,
+    said: Callable[[], None],
+) -> RowFits:
+    logs = np.log(rows.shares)
+    if device is None:
+        return RowFits(RowAnswers.of(measurements, rows, total), logs, said)
+    answers = DeviceAnswers(measurements, rows, total, device=device)
+    return RowFits(answers, answers.tensor(logs), said)
+
+
+def _as_array(shares: Any) -> Array:  # noqa: ANN401
+    return np.asarray(shares if isinstance(shares, np.ndarray) else shares.cpu().numpy(), dtype=np.float64)
 
 
 def _of_least_error(fits: RowFits, most: int) -> _Found:
     """The fit of least estimated error at the likely number of records, at twice it, and on at four times or half."""
     answers = fits.answers
-    signs = random_signs(len(answers.values))
+    signs = answers.tensor(random_signs(len(answers.values)))
     base = fits.start(0.0)
-    likely = _likely_by(answers, base)
+    likely = _likely_records(answers, base)
 
     def at(multiple: float, near: Weights) -> _Found:
         fit = fits.fitted(fits.at(near.logs, multiple * likely), most)
@@ -92,11 +118,7 @@ def _of_least_error(fits: RowFits, most: int) -> _Found:
     return max(close, key=lambda each: each.multiple or 0.0)
 
 
-def _likely_records(answers: Answers, rows: PublicRows) -> float:
-    return _likely_by(answers, RowFits(answers, np.log(rows.shares)).start(0.0))
-
-
-def _likely_by(answers: Answers, base: Weights) -> float:
+def _likely_records(answers: Answers, base: Weights) -> float:
     """By moments: what answers differ from the rows by, beyond their noise, is what a sample of m records would.
 
     A sample's counts n·q differ from those of its population by n·Var(q)·n/m in the mean square. The difference beyond

@@ -42,6 +42,7 @@ class Dense:
     model_cells: int = 2_000_000  # how many cells all tables of the first model may have together
     seed: int = 0  # of the rows, which are drawn from what was answered with noise
     thinned: int = 1  # so many times fewer rows are drawn, for a rehearsal
+    device: str | None = None  # a device of torch on which rows are weighted, such as "cuda"
     # a pair goes into the first model where it is farther from it than noise, by so many standard deviations of that
     telling: float = 1.5
 
@@ -67,7 +68,7 @@ class Dense:
         evidence = noisy(rest, LEAST_STDDEV)
         if not evidence:
             return first
-        last = weighed(evidence, self._rows(first), first.total)
+        last = weighed(evidence, self._rows(first), first.total, device=self.device)
         return replace(last, diagnostics=_both(first, last))
 
     def wanted(self, total: float) -> int:
