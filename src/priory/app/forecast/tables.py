@@ -91,7 +91,7 @@ class Repeated:
 def _made_up(schema: Schema, rows: int, rng: np.random.Generator) -> Codes:
     """A stand-in without the rows that cannot be; rows of independent columns where none of them can."""
     try:
-        drawn = _allowed(schema, stand_in(schema.domain, rows, rng))
+        drawn = _allowed(schema, stand_in(schema.domain, rows, rng, impossible=list(schema.impossible())))
         return drawn if len(drawn) == rows else drawn[rng.integers(0, len(drawn), rows)]
     except DataError:
         return np.asarray(Model.of(uniform(schema.domain, schema), {}).sample(rows, seed=rng), dtype=np.int64)
