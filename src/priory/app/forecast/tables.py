@@ -1,7 +1,7 @@
 """Tables: what rehearsals are made on, in place of the private table: public rows drawn anew, or a stand-in."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,6 +60,12 @@ class Played:
         places = [i * every // columns for i in range(columns)]
         public = None if self.public is None else self.public[:, places]
         return Played(_some(self.schema, places), self.private[:, places], self.times, public)
+
+    def some_rows(self, rows: int) -> "Played":
+        """The same with so many of the rows, which are in no order; with all of them where there are no more."""
+        if rows >= len(self.private) * self.times:
+            return self
+        return replace(self, private=self.private[:rows], times=1)
 
     @property
     def source(self) -> "Repeated":
