@@ -105,7 +105,9 @@ def test_a_stand_in_keeps_constraints_without_repeating_a_few_rows() -> None:
             stand_in(schema.domain, 5_000, np.random.default_rng(seed), impossible=each) for each in ([], impossible)
         )
         allowed = [
-            ~np.any([mask[tuple(codes[:, schema.domain.axis[name]] for name in clique)] for clique, mask in impossible], 0)
+            ~np.any(
+                [mask[tuple(codes[:, schema.domain.axis[name]] for name in clique)] for clique, mask in impossible], 0
+            )
             for codes in (free, kept)
         ]
         assert allowed[0].mean() < 0.3

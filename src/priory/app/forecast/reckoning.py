@@ -70,7 +70,7 @@ class Reckoning:
 
     def runs(self, size: int) -> int:
         """How many trials of that size there are."""
-        return len(self._ended(size))
+        return len(self.ended(size))
 
     def seconds(self, size: int, pace: float | None = None) -> float:
         """How long a fit of that size takes: by the law for times, at a pace; or as tried, or from the sizes below."""
@@ -93,10 +93,11 @@ class Reckoning:
         """
         tried = like or self
         size = tried.sizes[-1]
-        ended = tried._ended(size)
-        worse = self.mean(self.whole) / max(tried._tried(size), 1e-9)
+        ended = tried.ended(size)
+        worse = self.mean(self.whole) / max(tried.tried(size), 1e-9)
         means = {clique: min(1.0, worse * fmean(trial.errors[clique] for trial in ended)) for clique in ended[0].errors}
-        found = Rehearsal(
+        time_off, error_off = self._off(size) if like is None else (None, None)
+        return Rehearsal(
             self.budget,
             self._forecast_seconds(pace),
             int(fmean(trial.memory_in_bytes for trial in ended) * (self.columns / size if self.rows is None else 1)),
@@ -106,9 +107,10 @@ class Reckoning:
             self.columns,
             rehearsed_rows=None if self.rows is None else size,
             of_rows=self.rows,
+            time_off=time_off,
+            error_off=error_off,
             is_interpolated=like is not None,
         )
-        return found if like is not None else replace(found, **self._off(size))
 
     def mean(self, size: int) -> float:
         """The mean error of a fit of that size."""
@@ -118,8 +120,8 @@ class Reckoning:
             return self.laws.error(facts)
         known = size if size in self.sizes else self.sizes[-1]
         if self.rows is not None and self.laws is not None and facts is not None:
-            return self.laws.error(facts) / self.laws.error(self.facts[known]) * self._tried(known)
-        return self._worse(known, size) * self._tried(known)
+            return self.laws.error(facts) / self.laws.error(self.facts[known]) * self.tried(known)
+        return self._worse(known, size) * self.tried(known)
 
     def _forecast_seconds(self, pace: float | None) -> float:
         """How long the fit takes, which is of a real table."""
@@ -132,15 +134,12 @@ class Reckoning:
             return None
         return math.exp(self.laws.times.log(self.facts[size]))
 
-    def _off(self, size: int) -> dict[str, float]:
+    def _off(self, size: int) -> tuple[float | None, float | None]:
         """What was forecast of trials of that size, over what they showed: of their time and of their mean error."""
         before = replace(self, trials=tuple(trial for trial in self.trials if trial.size < size))
-        off = {}
-        if before.sizes:
-            off["time_off"] = before.seconds(size) / self._seconds(size)
-        if before.sizes or self.is_by_law:
-            off["error_off"] = before.mean(size) / max(self._tried(size), 1e-9)
-        return off
+        time_off = before.seconds(size) / self._seconds(size) if before.sizes else None
+        is_known = bool(before.sizes) or self.is_by_law
+        return time_off, before.mean(size) / max(self.tried(size), 1e-9) if is_known else None
 
     def _worse(self, size: int, columns: int) -> float:
         """How many times larger errors are with so many columns than with `size` of them."""
@@ -148,14 +147,16 @@ class Reckoning:
         if not smaller:
             return 1.0
         last = smaller[-1]
-        ratio = self._tried(size) / max(self._tried(last), 1e-9)
+        ratio = self.tried(size) / max(self.tried(last), 1e-9)
         doubled = min(max(ratio ** (1 / math.log2(size / last)), LEAST_WORSE), MOST_WORSE)
         return float(doubled ** math.log2(columns / size))
 
-    def _tried(self, size: int) -> float:
-        return fmean(trial.mean for trial in self._ended(size))
+    def tried(self, size: int) -> float:
+        """The mean error of trials of that size."""
+        return fmean(trial.mean for trial in self.ended(size))
 
-    def _ended(self, size: int) -> list[Trial]:
+    def ended(self, size: int) -> list[Trial]:
+        """The trials of that size that were not stopped."""
         return [trial for trial in self.trials if trial.size == size and trial.errors]
 
     def _seconds(self, size: int) -> float:

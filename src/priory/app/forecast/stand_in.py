@@ -79,7 +79,9 @@ def stand_in(
     masks = [([hidden + domain.axis[name] for name in clique], mask) for clique, mask in impossible]
     for place, column in enumerate(order):
         parents = [order[each] for each in _parents(place, dependences, rng)]
-        network = _Column.of(sizes[column], evenness[column], [(columns[p], sizes[p]) for p in parents], dependences, rng)
+        network = _Column.of(
+            sizes[column], evenness[column], [(columns[p], sizes[p]) for p in parents], dependences, rng
+        )
         columns[column] = network.drawn(np.arange(rows), rng)
         drawn = set(order[: place + 1])
         _redraw(columns, column, network, [each for each in masks if column in each[0] and drawn >= set(each[0])], rng)

@@ -120,7 +120,9 @@ def forecast(
 def _caveats(rehearsal: Rehearsal) -> list[str]:
     lines = []
     if rehearsal.rehearsed < rehearsal.of:
-        lines.append(f"rehearsed with {rehearsal.rehearsed} of {rehearsal.of} columns; the rest is reckoned from these.")
+        lines.append(
+            f"rehearsed with {rehearsal.rehearsed} of {rehearsal.of} columns; the rest is reckoned from these."
+        )
     if rehearsal.of_rows and rehearsal.rehearsed_rows and rehearsal.rehearsed_rows < rehearsal.of_rows:
         some = f"{rehearsal.rehearsed_rows:,} of {rehearsal.of_rows:,} rows"
         lines.append(f"rehearsed with {some}; the time of all is reckoned from these.")
