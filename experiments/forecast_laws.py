@@ -100,7 +100,7 @@ def report(results: Results) -> None:
             by_times = _report(
                 "times of weighing",
                 _time_law,
-                start=(-15, 0.2, 1),
+                start=(-15, 0.2, 0, 1),
                 facts=chosen,
                 known=times[kept],
                 is_fitted=is_fitted[kept],
@@ -148,8 +148,8 @@ def _error_law(constants: Values, facts: Facts) -> float:
 
 
 def _time_law(constants: Values, facts: Facts) -> float:
-    constant, precision, places = constants
-    return Law(constant, precision=precision, places=places).log(facts)
+    constant, precision, rows, places = constants
+    return Law(constant, precision=precision, rows=rows, places=places).log(facts)
 
 
 def _public(row: Row) -> tuple[Domain, int, Budget]:

@@ -12,7 +12,7 @@ from priory.app.forecast import Planner, Rehearsal, forecast
 from priory.app.forecast.clock import Clock, OutOfTime
 from priory.app.forecast.reckoning import Reckoning
 from priory.app.forecast.rehearsal import interpolated
-from priory.app.forecast.stand_in import TYPICAL, _evenness, stand_in
+from priory.app.forecast.stand_in import stand_in
 from priory.app.forecast.tables import Played
 from priory.app.forecast.trial import Trial, Trials, _options
 from priory.app.registry import Registered, registered
@@ -113,15 +113,6 @@ def test_a_stand_in_keeps_constraints_without_repeating_a_few_rows() -> None:
         assert allowed[0].mean() < 0.3
         assert allowed[1].mean() > 0.85
         assert len(np.unique(kept[allowed[1]], axis=0)) > 3 * len(np.unique(free[allowed[0]], axis=0))
-
-
-def test_columns_of_a_stand_in_are_as_uneven_as_is_asked() -> None:
-    domain = Domain.of(dict.fromkeys("abcdefgh", 6))
-    for evenness in (0.3, 0.9):
-        asked = replace(TYPICAL, evenness=(1_000 * evenness, 1_000 * (1 - evenness)))
-        codes = stand_in(domain, 5_000, np.random.default_rng(1), asked)
-        found = [_evenness(np.bincount(codes[:, i], minlength=6) / len(codes)) for i in range(8)]
-        assert np.median(found) == pytest.approx(evenness, abs=0.07)
 
 
 def trial(size: int, seconds: float, error: float = 0.1) -> Trial:

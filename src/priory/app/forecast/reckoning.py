@@ -99,7 +99,7 @@ class Reckoning:
         time_off, error_off = self._off(size) if like is None else (None, None)
         return Rehearsal(
             self.budget,
-            self._forecast_seconds(pace),
+            self.seconds(self.whole, pace),
             int(fmean(trial.memory_in_bytes for trial in ended) * (self.columns / size if self.rows is None else 1)),
             {clique[0]: error for clique, error in means.items() if len(clique) == 1},
             {(clique[0], clique[1]): error for clique, error in means.items() if len(clique) == 2},
@@ -122,11 +122,6 @@ class Reckoning:
         if self.rows is not None and self.laws is not None and facts is not None:
             return self.laws.error(facts) / self.laws.error(self.facts[known]) * self.tried(known)
         return self._worse(known, size) * self.tried(known)
-
-    def _forecast_seconds(self, pace: float | None) -> float:
-        """How long the fit takes, which is of a real table."""
-        made_up = self.laws.made_up if self.laws is not None and self.is_by_law else 1.0
-        return self.seconds(self.whole, pace) / made_up
 
     def _lawful(self, size: int) -> float | None:
         """What the law for times says, where there is one."""

@@ -118,6 +118,8 @@ def forecast(
 
 
 def _caveats(rehearsal: Rehearsal) -> list[str]:
+    if rehearsal.is_interpolated:
+        return [f"{rehearsal.budget}: reckoned from rehearsals with other budgets; its own would take too long."]
     lines = []
     if rehearsal.rehearsed < rehearsal.of:
         lines.append(
