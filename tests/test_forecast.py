@@ -275,7 +275,7 @@ def test_a_forecast_says_what_it_is_made_of() -> None:
     assert "independent on 500 rows" in told
     assert "typical dependences" in told
     assert "of the largest rehearsal" in told
-    assert "Forecasts for independent were not compared" in told
+    assert "Forecasts for independent like this one were not compared" in told
 
 
 def test_rehearsals_of_some_columns_have_the_noise_of_all(monkeypatch: pytest.MonkeyPatch) -> None:

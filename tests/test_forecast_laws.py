@@ -96,6 +96,8 @@ def test_what_weighing_leaves_to_aim_is_rehearsed_as_such() -> None:
     assert does_the_work(aim, many, 200_000, MIDDLE) is aim
     told = str(forecast(SCHEMA, 500, [Budget.of(epsilon=1)], runs=1))
     assert "weighing on 500 rows" in told
+    # No law was fitted to pure budgets.
+    assert "Forecasts for aim like this one were not compared" in told
 
 
 def test_places_are_rows_times_marginals() -> None:

@@ -51,8 +51,11 @@ class Approach:
         return played.some_rows(size) if self.is_by_rows else played.some(size)
 
     def facts(self, domain: Domain, rows: int, budget: Budget) -> dict[int, Facts]:
-        """What laws are about, for each size; where these are numbers of columns, for all columns alone."""
-        if self.laws is None:
+        """What laws are about, for each size; where these are numbers of columns, for all columns alone.
+
+        There are none for a pure ε, whose noise grows with the marginals themselves: no law was fitted to that.
+        """
+        if self.laws is None or budget.is_pure:
             return {}
         sizes = self.sizes if self.is_by_rows else (rows,)
         found = [Facts.of(domain, size, budget, self._places(domain, size, budget)) for size in sizes]

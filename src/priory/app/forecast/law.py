@@ -43,9 +43,7 @@ class Facts:
         """The facts of a fit of all columns."""
         levels = fmean(math.log(size / (1 + size / RARE)) for size in domain.shape)
         cells = tuple(a * b for a, b in itertools.combinations(domain.shape, 2)) or domain.shape
-        # With Gaussian noise that of pairs which share the budget evenly. With a pure ε noise grows with the marginals
-        # themselves, not with their root, and few are measured: about as many as there are columns.
-        stddev = even_stddev(budget, len(domain)) * math.sqrt(max(1, len(domain) - 1) / 2)
+        stddev = even_stddev(budget, max(1, math.comb(len(domain), 2)))
         return cls(max(1.0, float(rows)), len(domain), levels, cells, stddev, max(1.0, places))
 
     @property

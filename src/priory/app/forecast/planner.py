@@ -32,6 +32,8 @@ RUNS = 3
 LATE = 5.0
 # A fit that cannot be stopped is begun only where there is so many times the time that it should take.
 UNSTOPPABLE = 1.5
+# What a forecast says of its accuracy where nothing is known.
+NOT_COMPARED = "Forecasts for {} like this one were not compared with fits of real tables."
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,13 +135,15 @@ class Planner:
 
     def accuracy(self, budgets: Sequence[Budget]) -> str:
         """How near forecasts for such budgets were to fits of real tables, in words."""
-        names = {approach.trials.entry.name: approach.laws for approach in map(self._approach, budgets)}
-        if self.known is not None and self.mechanism.name in WITH_PUBLIC_ROWS:
-            return str(WITH_PUBLIC_ROWS[self.mechanism.name])
-        return " ".join(
-            f"Forecasts for {name} were not compared with fits of real tables." if laws is None else str(laws.accuracy)
-            for name, laws in names.items()
-        )
+        if self.known is not None:
+            known = WITH_PUBLIC_ROWS.get(self.mechanism.name)
+            return str(known) if known is not None else NOT_COMPARED.format(self.mechanism.name)
+        told = []
+        for budget in budgets:
+            laws = self._reckoning(budget).laws if self._reckoning(budget).is_by_law else None
+            name = self._approach(budget).trials.entry.name
+            told.append(NOT_COMPARED.format(name) if laws is None else str(laws.accuracy))
+        return " ".join(dict.fromkeys(told))
 
     def _at(self, budget: Budget) -> Rehearsal | None:
         made = self._reckoning(budget)
@@ -173,7 +177,7 @@ class Planner:
             approach = self._approach(budget)
             rows = self.rows if approach.is_by_rows else None
             facts = approach.facts(self.schema.domain, self.rows, budget)
-            is_by_law = approach.laws is not None and self.known is None
+            is_by_law = bool(facts) and self.known is None
             return Reckoning(budget, len(self.schema.domain), rows, approach.laws, facts, is_by_law)
         return self._reckonings[budget]
 
