@@ -164,7 +164,7 @@ class Planner:
     def _approach(self, budget: Budget) -> Approach:
         """How the fits of a budget are tried."""
         entry = self.trials.entry
-        if not self.is_custom and self.known is None:
+        if not self.is_custom:
             entry = does_the_work(entry, self.schema.domain, self.rows, budget)
         if entry.name not in self._approaches:
             trials = replace(self.trials, entry=entry)

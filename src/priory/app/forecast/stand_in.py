@@ -112,7 +112,8 @@ class _Column:
 
     @property
     def size(self) -> int:
-        return self.logs[0].shape[1]
+        """How many values it has."""
+        return int(self.logs[0].shape[1])
 
     def drawn(self, rows: Codes, rng: np.random.Generator) -> Codes:
         """Values for these rows."""
