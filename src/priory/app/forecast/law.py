@@ -123,7 +123,7 @@ LAWS = {
         errors=Law(-1.65, precision=-0.46, rows=-0.14, levels=2.21),
         part_of_noise=0.66,
         accuracy=Accuracy(37, 25, 36),
-        times=Law(-9.0, precision=0.21, rows=-0.13, places=0.64),
+        times=Law(-9.65, precision=0.22, rows=-0.08, places=0.65),
     ),
     "aim": Laws(
         errors=Law(-0.82, precision=-0.44, rows=-0.15, columns=-0.16, levels=2.01),
