@@ -118,6 +118,24 @@ def test_a_fit_that_weighs_rows_reports_how_far_its_last_step_is() -> None:
     assert shares == sorted(shares)
 
 
+def test_work_that_another_clock_measures_reports_that_it_goes_on() -> None:
+    heard: list[tuple[float, str]] = []
+    shares = iter((0.2, 0.3, 0.4))
+    with work.heard_by(lambda share, note: heard.append((share, note))), work.stage(0.5, 1.0, "second half"):
+        with work.measured_by(lambda: next(shares), "rehearsing"):
+            for _ in work.tracked(range(2), "fitting"):
+                pass
+            work.reached(0.99, "nearly done")
+        work.reached(1.0, "done")
+    assert heard == [
+        (0.5, "second half"),
+        (pytest.approx(0.6), "rehearsing"),
+        (pytest.approx(0.65), "rehearsing"),
+        (pytest.approx(0.7), "rehearsing"),
+        (1.0, "done"),
+    ]
+
+
 def test_loops_inside_loops_refine_the_share() -> None:
     heard: list[tuple[float, str]] = []
     with work.heard_by(lambda share, note: heard.append((share, note))):

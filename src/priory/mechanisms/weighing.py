@@ -136,10 +136,27 @@ class Weighing:
         )
         return release.with_model(self._model(answered))
 
+    def is_left_to_aim(self, domain: Domain, budget: Budget, total: float) -> bool:
+        """Whether `AIM` does the work for a table of about so many records."""
+        return _is_left_to_aim(domain, budget) or self._are_many(domain, total)
+
+    def places(self, domain: Domain, budget: Budget, total: float) -> int:
+        """Rows times the marginals that they are weighted by, for a table of about so many records."""
+        left = budget.part(1 - share_of_one_ways(domain, budget, total))
+        ways = 3 if self._resolution(domain, left, total).last == "triples" else 2
+        return min(self._dense.wanted(total), domain.size) * math.comb(len(domain), ways)
+
+    def _resolution(self, domain: Domain, left: Budget, total: float) -> Resolution:
+        limits = {"fewest_runs": self.fewest_runs, "fewest_for_a_tree": self.fewest_for_a_tree}
+        return Resolution.of(domain, left, total, **limits)
+
     def _takes_long(self, first: Fitted) -> bool:
-        """Whether rows and pairs are so many that a graphical model does better in the time, by noisy answers."""
-        pairs = math.comb(len(first.base.domain), 2)
-        return self._dense.wanted(first.model.total) * pairs > MOST_PLACES
+        """Whether a graphical model does better in the time, by noisy answers."""
+        return self._are_many(first.base.domain, first.model.total)
+
+    def _are_many(self, domain: Domain, total: float) -> bool:
+        """Whether rows and pairs are too many to weigh rows by."""
+        return self._dense.wanted(total) * math.comb(len(domain), 2) > MOST_PLACES
 
     def _answered(
         self, asked: Mapping[Query, Number], first: Fitted, budget: Budget, ask: Ask, join: Join
@@ -149,13 +166,7 @@ class Weighing:
         one_ways, share = _one_ways(asked, first, budget, ask)
         if len(domain) < 2:
             return _Answered(one_ways)
-        resolution = Resolution.of(
-            domain,
-            budget.part(1 - share),
-            one_ways.model.total,
-            fewest_runs=self.fewest_runs,
-            fewest_for_a_tree=self.fewest_for_a_tree,
-        )
+        resolution = self._resolution(domain, budget.part(1 - share), one_ways.model.total)
         if resolution.choosing:
             return self._few_runs(one_ways, resolution, ask, join)
         counts = _counts(one_ways)
