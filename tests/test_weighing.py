@@ -315,4 +315,7 @@ def test_single_attributes_are_measured_again_where_nothing_ties_them() -> None:
     domain = Domain.of(dict.fromkeys("abcdef", 4))
     free = np.random.default_rng(0).integers(0, 4, (40_000, 6))
     release = weighed_release(Rows(domain, free), Budget.gaussian("1/400"), fewest_runs=np.inf)
-    assert [len(m.query.clique) for m in release.measurements[-11:]] == [2] * 5 + [1] * 6
+    sizes = [len(m.query.clique) for m in release.measurements]
+    # Five pairs of a tree and no others; what these would have cost went to single attributes.
+    assert sizes.count(2) == 5
+    assert sizes.count(1) == 12
