@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
@@ -27,6 +27,8 @@ from priory.select.noisy_pairs import joining_pairs, strengths, strong_cliques
 from priory.select.one_ways import OneWays
 from priory.select.spanning_tree import spanning_tree
 
+# Weighing rows by all pairs takes minutes on tables of more columns: these get another mechanism by default.
+MOST_COLUMNS = 24
 # With more pairs of attributes than this all of them drown: marginals are chosen privately instead.
 MOST_PAIRS = 1_000
 # With more rows times pairs weighting takes minutes, and on tables of so many records a graphical model is as good.
@@ -79,60 +81,71 @@ class Weighing:
 
     def run(self, curator: Curator, budget: Budget) -> Release:
         """Measure step by step, then estimate."""
-        if _is_left_to_aim(curator.domain, budget):
+        if is_left_to_aim(curator.domain, budget):
             return AIM(model_cells=self.model_cells).run(curator, budget)
-        asked = OneWays().strategy(curator.domain)
+        first = self.begun(curator, budget)
+        if self.takes_long(first):
+            return AIM(model_cells=self.model_cells).continued(curator, budget, first, LEAST_FOR_ONE_WAYS)
+        answered = self.answered(curator, budget, first)
+        release = Release(curator.domain, answered.measurements, curator.statement("weighing"))
+        return release.with_model(self.model(answered))
+
+    def begun(self, curator: Curator, budget: Budget) -> Fitted:
+        """The first one-way marginals, for `LEAST_FOR_ONE_WAYS` of the budget."""
         start = Fitted.start(curator, Uniform(curator.domain))
         curator.check(budget)
-        numbers = itertools.count(1)
+        ask = _asking(curator, itertools.count(1))
+        share = budget.part(LEAST_FOR_ONE_WAYS)
+        return start.with_measured(ask("one-way marginals", OneWays().strategy(curator.domain), share))
 
-        def ask(note: str, weights: Mapping[Query, Number], share: Budget) -> Sequence[Measurement]:
-            curator.report_progress(next(numbers), note=note)
-            return measure(curator, list(weights), share, shares=list(weights.values()))
+    def answered(self, curator: Curator, budget: Budget, first: Fitted) -> "Answered":
+        """Spend the rest of `budget` after the first one-way marginals."""
+        numbers = itertools.count(2)
 
         def join(one_ways: Fitted, share: Budget) -> Sequence[Query]:
             curator.report_progress(next(numbers), note="choosing a tree")
             pairs = _merged_pairs(one_ways)
             return spanning_tree(curator, pairs, one_ways.model, share) if pairs else ()
 
-        first = start.with_measured(ask("one-way marginals", asked, budget.part(LEAST_FOR_ONE_WAYS)))
-        if self._takes_long(first):
-            return AIM(model_cells=self.model_cells).continued(curator, budget, first, LEAST_FOR_ONE_WAYS)
-        answered = self._answered(asked, first, budget, ask, join)
+        answered = self._answered(first, budget, _asking(curator, numbers), join)
         curator.report_progress(next(numbers), note="weighing rows")
-        release = Release(curator.domain, answered.measurements, curator.statement("weighing"))
-        return release.with_model(self._model(answered))
+        return answered
 
     def recovered(self, release: Release, transcript: Transcript, budget: Budget) -> Release:
         """The release of a run that ended early: the same steps, as far as they were answered."""
-        if _is_left_to_aim(release.domain, budget):
+        if is_left_to_aim(release.domain, budget):
             return refitted(release, None)
-        batches = (batch.measurements for batch in transcript.answers)
+        first = self.begun_before(release, transcript)
+        if self.takes_long(first):
+            return refitted(release, None)
+        return release.with_model(self.model(self.answered_before(transcript, budget, first)))
+
+    def begun_before(self, release: Release, transcript: Transcript) -> Fitted:
+        """What `begun` made of the answers in `transcript`."""
         base = uniform(release.domain, release.schema)
         public = tuple(m for m in release.measurements if m.is_public)
         start = Fitted(base, public, Model(base, {}, max(1.0, float(transcript.public_total or 1))))
-        # What was answered has its queries with it: any will do in place of those that were chosen.
-        queries = [Query.marginal(release.domain, name) for name in release.domain]
-        first = start.with_measured(next(batches, ()))
-        if self._takes_long(first):
-            return refitted(release, None)
-        asked = OneWays().strategy(release.domain)
-        answered = self._answered(asked, first, budget, lambda *_: next(batches, ()), lambda *_: queries)
-        return release.with_model(self._model(answered))
+        return start.with_measured(next(_batches(transcript), ()))
 
-    def _takes_long(self, first: Fitted) -> bool:
+    def answered_before(self, transcript: Transcript, budget: Budget, first: Fitted) -> "Answered":
+        """What `answered` made of the answers in `transcript`, as far as there are some."""
+        batches, domain = _batches(transcript), first.base.domain
+        next(batches, ())
+        # What was answered has its queries with it: any will do in place of those that were chosen.
+        queries = [Query.marginal(domain, name) for name in domain]
+        return self._answered(first, budget, lambda *_: next(batches, ()), lambda *_: queries)
+
+    def takes_long(self, first: Fitted) -> bool:
         """Whether rows and pairs are so many that a graphical model does better in the time, by noisy answers."""
         pairs = math.comb(len(first.base.domain), 2)
         return self._dense.wanted(first.model.total) * pairs > MOST_PLACES
 
-    def _answered(
-        self, asked: Mapping[Query, Number], first: Fitted, budget: Budget, ask: Ask, join: Join
-    ) -> "_Answered":
+    def _answered(self, first: Fitted, budget: Budget, ask: Ask, join: Join) -> "Answered":
         """One-way marginals, coarse pairs, chosen cliques, everything: each depends on what was answered before."""
         domain = first.base.domain
-        one_ways, share = _one_ways(asked, first, budget, ask)
+        one_ways, share = _one_ways(first, budget, ask)
         if len(domain) < 2:
-            return _Answered(one_ways)
+            return Answered(one_ways)
         resolution = Resolution.of(
             domain,
             budget.part(1 - share),
@@ -152,7 +165,7 @@ class Weighing:
         chosen = ask("chosen cliques", _alike(queries), resolution.chosen) if queries and resolution.chosen else ()
         every = resolution.every_marginal(domain, counts, strength)
         everything = ask("everything once", _alike(every), resolution.everything) if resolution.everything else ()
-        return _Answered(one_ways, tuple(coarse), tuple(chosen), tuple(everything))
+        return Answered(one_ways, tuple(coarse), tuple(chosen), tuple(everything))
 
     def _chosen(
         self, one_ways: Fitted, coarse: Sequence[Measurement], strength: Mapping[Clique, float]
@@ -171,15 +184,20 @@ class Weighing:
     def _dense(self) -> Dense:
         return Dense(rows=self.rows, model_cells=self.model_cells, seed=self.seed, thinned=self.thinned)
 
-    def _model(self, answered: "_Answered") -> Model:
+    def model(self, answered: "Answered") -> Model:
+        """The model of what was answered."""
         # Where nothing is above the noise the graphical model is the more careful one: it takes what there is.
         dense = self._dense if answered.chosen else replace(self._dense, telling=0.0)
         begin = (*answered.one_ways.measurements, *answered.chosen)
         return dense.model(begin, answered.coarse, answered.everything, answered.one_ways.base)
 
+    def as_rows(self, model: Model) -> Model:
+        """Such a model as weighted rows, drawn from it where it is not one already."""
+        return self._dense.as_rows(model)
+
 
 @dataclass(frozen=True, eq=False)
-class _Answered:
+class Answered:
     """What was answered in each step."""
 
     one_ways: Fitted  # with the estimate from them
@@ -192,15 +210,34 @@ class _Answered:
         """All of it, in order."""
         return (*self.one_ways.measurements, *self.coarse, *self.chosen, *self.everything)
 
+    @property
+    def has_triples(self) -> bool:
+        """Whether all triples were measured."""
+        return any(len(m.query.clique) > 2 for m in self.everything)
 
-def _one_ways(asked: Mapping[Query, Number], first: Fitted, budget: Budget, ask: Ask) -> tuple[Fitted, Fraction]:
+
+def _one_ways(first: Fitted, budget: Budget, ask: Ask) -> tuple[Fitted, Fraction]:
     """The estimate from one-way marginals, and the share they got, which depends on the noisy number of rows."""
     domain = first.base.domain
     share = share_of_one_ways(domain, budget, first.model.total) if len(domain) > 1 else Fraction(1)
     if share <= LEAST_FOR_ONE_WAYS:
         return first, LEAST_FOR_ONE_WAYS
-    again = ask("one-way marginals again", asked, budget.part(share - LEAST_FOR_ONE_WAYS))
+    again = ask("one-way marginals again", OneWays().strategy(domain), budget.part(share - LEAST_FOR_ONE_WAYS))
     return first.with_measured(again), share
+
+
+def _asking(curator: Curator, numbers: Iterator[int]) -> Ask:
+    """Has a curator answer, each time as the step of the next number."""
+
+    def ask(note: str, weights: Mapping[Query, Number], share: Budget) -> Sequence[Measurement]:
+        curator.report_progress(next(numbers), note=note)
+        return measure(curator, list(weights), share, shares=list(weights.values()))
+
+    return ask
+
+
+def _batches(transcript: Transcript) -> Iterator[Sequence[Measurement]]:
+    return (batch.measurements for batch in transcript.answers)
 
 
 def _merged_pairs(one_ways: Fitted) -> list[Query]:
@@ -215,5 +252,6 @@ def _alike(queries: Sequence[Query]) -> dict[Query, Number]:
     return dict.fromkeys(queries, 1)
 
 
-def _is_left_to_aim(domain: Domain, budget: Budget) -> bool:
+def is_left_to_aim(domain: Domain, budget: Budget) -> bool:
+    """Whether so many marginals would be too noisy."""
     return budget.is_pure or math.comb(len(domain), 2) > MOST_PAIRS
