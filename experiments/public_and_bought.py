@@ -116,7 +116,7 @@ def measured(name: str, epsilon: str, number: int) -> list[dict[str, object]]:
     both, weighing = Prior(public=data.public), Weighing()
 
     def bought_and_mixed(curator: Curator, budget: Budget) -> tuple[Model, Model]:
-        answered = weighing.answered(curator, budget, weighing.begun(curator, budget))
+        answered = weighing.answered(curator, budget, weighing.begun(curator, budget), both.explains)
         bought = weighing.model(answered)
         return bought, both.mixed(answered, bought)
 

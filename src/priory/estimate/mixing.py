@@ -34,6 +34,8 @@ _SHARES = np.linspace(0.0, 1.0, 21)
 _LEAST = 0.1
 # Triples that are compared, at most, and of how many cells.
 _TRIPLES, _MOST_CELLS = 200, 20_000
+# The degrees of freedom of a first model and of weights for its rows overlap: so much of their sum counts.
+_OVERLAP = 0.8
 # Errors of sparse cells add up more than independent ones would: about as if they had this correlation.
 _CORRELATION = 0.5
 
@@ -82,7 +84,7 @@ class Mixing:
         return max(self.error(share), 0.0) + deviation + math.sqrt(2 * len(public))
 
     def _degrees_of_freedom(self, share: float) -> float:
-        return share * _degrees_of_freedom(self.public) + (1 - share) * _degrees_of_freedom(self.bought)
+        return share * _degrees_of_freedom(self.public) + (1 - share) * _OVERLAP * _degrees_of_freedom(self.bought)
 
     @cached_property
     def _residuals(self) -> tuple[Array, Array]:

@@ -43,6 +43,10 @@ TESTED = Fraction(1, 20)
 # Where more of the columns have drifted, public rows are left out. With 1 of 13 columns of the town, pairs err by 0.35
 # of what they do without public rows at ε = 0.1, by 0.7 of it at ε = 1; with 4 of the census's 42, by 0.75 and 1.4.
 FEW = Fraction(1, 12)
+# Public rows explain coarse pairs where their squared error, in units of the noise, is at most so many times the degrees
+# of freedom (it is once these where rows can be weighted to meet the truth) and, but where all triples will be measured,
+# below this part of the noise: then no cliques are chosen, and more is left for everything once.
+UNBIASED, EXPLAINED = 1.5, 0.15
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -115,7 +119,7 @@ class Prior:
         """Ask what `Weighing` does; of very many records, after the same one-way marginals, `queries` once."""
         first = self._weighing.begun(curator, budget)
         if not self._weighing.takes_long(first):
-            answered = self._weighing.answered(curator, budget, first)
+            answered = self._weighing.answered(curator, budget, first, self.explains)
             release = Release(curator.domain, answered.measurements, curator.statement("prior"))
             return release.with_model(self.mixed(answered, self._weighing.model(answered)))
         if self._are_many(gone := self._gone(_of_attributes(first.measurements), first.model.total)):
@@ -123,6 +127,18 @@ class Prior:
         rest = measure(curator, queries, budget.part(1 - LEAST_FOR_ONE_WAYS))
         release = Release(curator.domain, (*first.measurements, *rest), curator.statement("prior"))
         return release.with_model(self._model(_of_attributes(release.measurements), curator.domain, first.model.total))
+
+    def explains(self, one_ways: Fitted, coarse: Sequence[Measurement], has_triples: bool) -> bool:
+        """Whether weighted public rows meet noisy coarse pairs so well that no clique need be chosen by these."""
+        measurements, total = _of_attributes([*one_ways.measurements, *coarse]), one_ways.model.total
+        if not coarse or self._are_many(self._gone(measurements, total)):
+            return False
+        found = self._model(measurements, one_ways.base.domain, total).diagnostics
+        if found is None:
+            return False
+        size = sum(m.query.rows for m in measurements)
+        error = size * found.estimated_error**2
+        return error < UNBIASED * found.degrees_of_freedom and (has_triples or error < EXPLAINED * size)
 
     def mixed(self, answered: Answered, bought: Model) -> Model:
         """The mixture of public rows and of what was bought, both by what was answered."""
@@ -165,7 +181,7 @@ class Prior:
     def _recovered_both(self, release: Release, transcript: Transcript, budget: Budget) -> Release:
         first = self._weighing.begun_before(release, transcript)
         if not self._weighing.takes_long(first):
-            answered = self._weighing.answered_before(transcript, budget, first)
+            answered = self._weighing.answered_before(transcript, budget, first, self.explains)
             return release.with_model(self.mixed(answered, self._weighing.model(answered)))
         if self._are_many(self._gone(_of_attributes(first.measurements), first.model.total)):
             return refitted_without_drift(release, self.public)

@@ -41,6 +41,9 @@ NOISE_OF_A_TREE = 1.8
 # Has queries answered for a share of the budget, in proportion to their weights, by a curator or from what one answered
 # before; nothing where nothing was answered. The note is for people.
 Ask = Callable[[str, Mapping[Query, Number], Budget], Sequence[Measurement]]
+# Whether something else explains coarse pairs already, by one-way marginals, the noisy answers about those and whether
+# all triples will be measured.
+Explained = Callable[[Fitted, Sequence[Measurement], bool], bool]
 # Chooses pairs that join all attributes, on which the model of one-way marginals errs most, for a share of the budget.
 Join = Callable[[Fitted, Budget], Sequence[Query]]
 
@@ -98,8 +101,10 @@ class Weighing:
         share = budget.part(LEAST_FOR_ONE_WAYS)
         return start.with_measured(ask("one-way marginals", OneWays().strategy(curator.domain), share))
 
-    def answered(self, curator: Curator, budget: Budget, first: Fitted) -> "Answered":
-        """Spend the rest of `budget` after the first one-way marginals."""
+    def answered(
+        self, curator: Curator, budget: Budget, first: Fitted, is_explained: Explained = lambda *_: False
+    ) -> "Answered":
+        """Spend the rest of `budget` after the first one-way marginals; no clique is chosen where all is explained."""
         numbers = itertools.count(2)
 
         def join(one_ways: Fitted, share: Budget) -> Sequence[Query]:
@@ -107,7 +112,7 @@ class Weighing:
             pairs = _merged_pairs(one_ways)
             return spanning_tree(curator, pairs, one_ways.model, share) if pairs else ()
 
-        answered = self._answered(first, budget, _asking(curator, numbers), join)
+        answered = self._answered(first, budget, _asking(curator, numbers), join, is_explained)
         curator.report_progress(next(numbers), note="weighing rows")
         return answered
 
@@ -127,20 +132,22 @@ class Weighing:
         start = Fitted(base, public, Model(base, {}, max(1.0, float(transcript.public_total or 1))))
         return start.with_measured(next(_batches(transcript), ()))
 
-    def answered_before(self, transcript: Transcript, budget: Budget, first: Fitted) -> "Answered":
+    def answered_before(
+        self, transcript: Transcript, budget: Budget, first: Fitted, is_explained: Explained = lambda *_: False
+    ) -> "Answered":
         """What `answered` made of the answers in `transcript`, as far as there are some."""
         batches, domain = _batches(transcript), first.base.domain
         next(batches, ())
         # What was answered has its queries with it: any will do in place of those that were chosen.
         queries = [Query.marginal(domain, name) for name in domain]
-        return self._answered(first, budget, lambda *_: next(batches, ()), lambda *_: queries)
+        return self._answered(first, budget, lambda *_: next(batches, ()), lambda *_: queries, is_explained)
 
     def takes_long(self, first: Fitted) -> bool:
         """Whether rows and pairs are so many that a graphical model does better in the time, by noisy answers."""
         pairs = math.comb(len(first.base.domain), 2)
         return self._dense.wanted(first.model.total) * pairs > MOST_PLACES
 
-    def _answered(self, first: Fitted, budget: Budget, ask: Ask, join: Join) -> "Answered":
+    def _answered(self, first: Fitted, budget: Budget, ask: Ask, join: Join, is_explained: Explained) -> "Answered":
         """One-way marginals, coarse pairs, chosen cliques, everything: each depends on what was answered before."""
         domain = first.base.domain
         one_ways, share = _one_ways(first, budget, ask)
@@ -159,7 +166,7 @@ class Weighing:
         queries: Sequence[Query] = ()
         if resolution.choosing:
             queries = join(one_ways, resolution.choosing)
-        elif resolution.chosen:
+        elif resolution.chosen and not is_explained(one_ways, coarse, resolution.last == "triples"):
             queries = [Query.marginal(domain, clique) for clique in self._chosen(one_ways, coarse, strength)]
         resolution = resolution if queries else resolution.without_choice()
         chosen = ask("chosen cliques", _alike(queries), resolution.chosen) if queries and resolution.chosen else ()
