@@ -43,10 +43,9 @@ TESTED = Fraction(1, 20)
 # Where more of the columns have drifted, public rows are left out. With 1 of 13 columns of the town, pairs err by 0.35
 # of what they do without public rows at ε = 0.1, by 0.7 of it at ε = 1; with 4 of the census's 42, by 0.75 and 1.4.
 FEW = Fraction(1, 12)
-# Public rows explain coarse pairs where their squared error, in units of the noise, is at most so many times the degrees
-# of freedom (it is once these where rows can be weighted to meet the truth) and, but where all triples will be measured,
-# below this part of the noise: then no cliques are chosen, and more is left for everything once.
-UNBIASED, EXPLAINED = 1.5, 0.15
+# Public rows explain coarse pairs where their squared error, in units of the noise, is at most so many times the
+# degrees of freedom: it is once these where rows can be weighted to meet the truth. Then no cliques are chosen.
+UNBIASED = 1.5
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -128,7 +127,7 @@ class Prior:
         release = Release(curator.domain, (*first.measurements, *rest), curator.statement("prior"))
         return release.with_model(self._model(_of_attributes(release.measurements), curator.domain, first.model.total))
 
-    def explains(self, one_ways: Fitted, coarse: Sequence[Measurement], has_triples: bool) -> bool:
+    def explains(self, one_ways: Fitted, coarse: Sequence[Measurement]) -> bool:
         """Whether weighted public rows meet noisy coarse pairs so well that no clique need be chosen by these."""
         measurements, total = _of_attributes([*one_ways.measurements, *coarse]), one_ways.model.total
         if not coarse or self._are_many(self._gone(measurements, total)):
@@ -138,7 +137,7 @@ class Prior:
             return False
         size = sum(m.query.rows for m in measurements)
         error = size * found.estimated_error**2
-        return error < UNBIASED * found.degrees_of_freedom and (has_triples or error < EXPLAINED * size)
+        return error < UNBIASED * found.degrees_of_freedom + math.sqrt(2 * size)
 
     def mixed(self, answered: Answered, bought: Model) -> Model:
         """The mixture of public rows and of what was bought, both by what was answered."""

@@ -41,9 +41,10 @@ NOISE_OF_A_TREE = 1.8
 # Has queries answered for a share of the budget, in proportion to their weights, by a curator or from what one answered
 # before; nothing where nothing was answered. The note is for people.
 Ask = Callable[[str, Mapping[Query, Number], Budget], Sequence[Measurement]]
-# Whether something else explains coarse pairs already, by one-way marginals, the noisy answers about those and whether
-# all triples will be measured.
-Explained = Callable[[Fitted, Sequence[Measurement], bool], bool]
+# Whether something else explains coarse pairs already, by one-way marginals and the noisy answers about those.
+Explained = Callable[[Fitted, Sequence[Measurement]], bool]
+# What part of what is left after one-way marginals asks that, and is still of use where it does not.
+TESTED = Fraction(1, 20)
 # Chooses pairs that join all attributes, on which the model of one-way marginals errs most, for a share of the budget.
 Join = Callable[[Fitted, Budget], Sequence[Query]]
 
@@ -102,9 +103,9 @@ class Weighing:
         return start.with_measured(ask("one-way marginals", OneWays().strategy(curator.domain), share))
 
     def answered(
-        self, curator: Curator, budget: Budget, first: Fitted, is_explained: Explained = lambda *_: False
+        self, curator: Curator, budget: Budget, first: Fitted, is_explained: Explained | None = None
     ) -> "Answered":
-        """Spend the rest of `budget` after the first one-way marginals; no clique is chosen where all is explained."""
+        """Spend the rest of `budget` after the first one-way marginals; choose no clique where pairs are explained."""
         numbers = itertools.count(2)
 
         def join(one_ways: Fitted, share: Budget) -> Sequence[Query]:
@@ -133,7 +134,7 @@ class Weighing:
         return start.with_measured(next(_batches(transcript), ()))
 
     def answered_before(
-        self, transcript: Transcript, budget: Budget, first: Fitted, is_explained: Explained = lambda *_: False
+        self, transcript: Transcript, budget: Budget, first: Fitted, is_explained: Explained | None = None
     ) -> "Answered":
         """What `answered` made of the answers in `transcript`, as far as there are some."""
         batches, domain = _batches(transcript), first.base.domain
@@ -147,32 +148,47 @@ class Weighing:
         pairs = math.comb(len(first.base.domain), 2)
         return self._dense.wanted(first.model.total) * pairs > MOST_PLACES
 
-    def _answered(self, first: Fitted, budget: Budget, ask: Ask, join: Join, is_explained: Explained) -> "Answered":
+    def _answered(
+        self, first: Fitted, budget: Budget, ask: Ask, join: Join, is_explained: Explained | None
+    ) -> "Answered":
         """One-way marginals, coarse pairs, chosen cliques, everything: each depends on what was answered before."""
         domain = first.base.domain
         one_ways, share = _one_ways(first, budget, ask)
         if len(domain) < 2:
             return Answered(one_ways)
-        resolution = Resolution.of(
-            domain,
-            budget.part(1 - share),
-            one_ways.model.total,
-            fewest_runs=self.fewest_runs,
-            fewest_for_a_tree=self.fewest_for_a_tree,
-        )
+        left = budget.part(1 - share)
+        resolution = self._resolution(one_ways, left)
         counts = {name: one_ways.model.project((name,)).values for name in domain}
+        tested: Sequence[Measurement] = ()
+        if resolution.chosen and resolution.everything and is_explained is not None:
+            tested = ask("coarse pairs, as a test", _alike(resolution.coarse_pairs(domain, counts)), left.part(TESTED))
+            left = left.part(1 - TESTED)
+            if is_explained(one_ways, tested):
+                every = resolution.every_marginal(domain, counts, strengths(tested, one_ways.model))
+                everything = ask("everything once", _alike(every), left)
+                return Answered(one_ways, tuple(tested), (), tuple(everything), is_explained=True)
+            resolution = self._resolution(one_ways, left)
         coarse = ask("coarse pairs", _alike(resolution.coarse_pairs(domain, counts)), resolution.coarse)
         strength = strengths(coarse, one_ways.model)
         queries: Sequence[Query] = ()
         if resolution.choosing:
             queries = join(one_ways, resolution.choosing)
-        elif resolution.chosen and not is_explained(one_ways, coarse, resolution.last == "triples"):
+        elif resolution.chosen:
             queries = [Query.marginal(domain, clique) for clique in self._chosen(one_ways, coarse, strength)]
         resolution = resolution if queries else resolution.without_choice()
         chosen = ask("chosen cliques", _alike(queries), resolution.chosen) if queries and resolution.chosen else ()
         every = resolution.every_marginal(domain, counts, strength)
         everything = ask("everything once", _alike(every), resolution.everything) if resolution.everything else ()
-        return Answered(one_ways, tuple(coarse), tuple(chosen), tuple(everything))
+        return Answered(one_ways, tuple(coarse), tuple(chosen), (*tested, *everything))
+
+    def _resolution(self, one_ways: Fitted, left: Budget) -> Resolution:
+        return Resolution.of(
+            one_ways.base.domain,
+            left,
+            one_ways.model.total,
+            fewest_runs=self.fewest_runs,
+            fewest_for_a_tree=self.fewest_for_a_tree,
+        )
 
     def _chosen(
         self, one_ways: Fitted, coarse: Sequence[Measurement], strength: Mapping[Clique, float]
@@ -196,7 +212,11 @@ class Weighing:
         # Where nothing is above the noise the graphical model is the more careful one: it takes what there is.
         dense = self._dense if answered.chosen else replace(self._dense, telling=0.0)
         begin = (*answered.one_ways.measurements, *answered.chosen)
-        return dense.model(begin, answered.coarse, answered.everything, answered.one_ways.base)
+        pairs, everything = answered.coarse, answered.everything
+        if answered.is_explained and not answered.has_triples:
+            # The test is too noisy to choose what the first model holds.
+            pairs, everything = (*pairs, *everything), ()
+        return dense.model(begin, pairs, everything, answered.one_ways.base)
 
     def as_rows(self, model: Model) -> Model:
         """Such a model as weighted rows, drawn from it where it is not one already."""
@@ -211,6 +231,7 @@ class Answered:
     coarse: tuple[Measurement, ...] = ()  # all pairs on runs of values
     chosen: tuple[Measurement, ...] = ()  # the cliques that were chosen from noisy answers
     everything: tuple[Measurement, ...] = ()  # all marginals once
+    is_explained: bool = False  # whether coarse pairs were a test only, and explained by something else
 
     @property
     def measurements(self) -> tuple[Measurement, ...]:
