@@ -50,10 +50,13 @@ T = TypeVar("T")
 
 
 def _missing(codes: Codes, whole: Coded) -> Codes:
-    """No row has a high value of one and a low one of the other of the two columns that depend most."""
-    one, other = (codes[:, whole.domain.axis[name]] for name in spanning_tree(whole)[0])
-    is_missing = (one > np.median(one)) & (other <= np.median(other))
-    return np.asarray(codes[~is_missing])
+    """No row has a high value of one and a low one of the other of two columns that depend on each other."""
+    for pair in spanning_tree(whole):
+        one, other = (codes[:, whole.domain.axis[name]] for name in pair)
+        is_missing = (one > np.median(one)) & (other <= np.median(other))
+        if is_missing.mean() > 0.1:
+            return np.asarray(codes[~is_missing])
+    raise ValueError(f"no pair of {whole.name} has such rows")
 
 
 def _one_region(codes: Codes, whole: Coded) -> Codes:

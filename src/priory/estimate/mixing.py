@@ -36,6 +36,8 @@ _LEAST = 0.1
 _TRIPLES, _MOST_CELLS = 200, 20_000
 # The degrees of freedom of a first model and of weights for its rows overlap: so much of their sum counts.
 _OVERLAP = 0.8
+# What part of the squared distance between the two on triples is at most taken for the error of public rows.
+_MOST_SAMPLING = 0.6
 # Errors of sparse cells add up more than independent ones would: about as if they had this correlation.
 _CORRELATION = 0.5
 
@@ -106,9 +108,11 @@ class Mixing:
             distance += float(np.sum((public - bought) ** 2))
         if not distance:
             return lambda _: 1.0
-        # Where weighted public rows are far off even what was measured, they are so on triples.
+        # Where weighted public rows are far off even what was measured, they are so on triples; and where pairs are
+        # measured precisely, less of their sampling error is left than there was.
         sampling *= max(1.0, self.error(1.0) / len(self._residuals[0]))
-        own = max(distance - sampling, 0.05 * distance)
+        sampling = min(sampling, _MOST_SAMPLING * distance)
+        own = distance - sampling
         both = 2 * _CORRELATION * math.sqrt(sampling * own)
         return lambda w: w**2 * sampling + (1 - w) ** 2 * own + w * (1 - w) * both
 
