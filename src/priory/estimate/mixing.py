@@ -104,12 +104,13 @@ class Mixing:
         sampling = distance = 0.0
         for triple in _some_triples(self.public.domain):
             public, bought = (model.project(triple).values / model.total for model in (self.public, self.bought))
-            sampling += float(np.sum(public * (1 - public))) / self.records
+            # Weights that fit pairs leave the part of the sampling error that no pair shows.
+            hidden = math.prod(1 - 1 / size for size in public.shape)
+            sampling += hidden * float(np.sum(public * (1 - public))) / self.records
             distance += float(np.sum((public - bought) ** 2))
         if not distance:
             return lambda _: 1.0
-        # Where weighted public rows are far off even what was measured, they are so on triples; and where pairs are
-        # measured precisely, less of their sampling error is left than there was.
+        # Where weighted public rows are far off even what was measured, they are so on triples.
         sampling *= max(1.0, self.error(1.0) / len(self._residuals[0]))
         sampling = min(sampling, _MOST_SAMPLING * distance)
         own = distance - sampling

@@ -43,8 +43,8 @@ TESTED = Fraction(1, 20)
 # Where more of the columns have drifted, public rows are left out. With 1 of 13 columns of the town, pairs err by 0.35
 # of what they do without public rows at ε = 0.1, by 0.7 of it at ε = 1; with 4 of the census's 42, by 0.75 and 1.4.
 FEW = Fraction(1, 12)
-# The same beside a bought model, which takes over what such columns spoil: with 2 of 20 columns the mixture has 0.018 on
-# pairs at ε = 1 where the bought model alone has 0.021; with 4 of 14, at ε = 10, it is 2 % worse.
+# The same beside a bought model, which takes over what such columns spoil: with 2 of 20 columns the mixture errs by
+# 0.018 on pairs at ε = 1 where the bought model alone has 0.021; with 4 of 14, at ε = 10, it is 2 % worse.
 FEW_OF_BOTH = Fraction(1, 4)
 # Public rows explain coarse pairs where their squared error, in units of the noise, is at most so many times the
 # degrees of freedom: it is once these where rows can be weighted to meet the truth. Then no cliques are chosen.
