@@ -133,7 +133,7 @@ class Prior:
     def explains(self, one_ways: Fitted, coarse: Sequence[Measurement]) -> bool:
         """Whether weighted public rows meet noisy coarse pairs so well that no clique need be chosen by these."""
         measurements, total = _of_attributes([*one_ways.measurements, *coarse]), one_ways.model.total
-        if not coarse or self._are_many(self._gone(measurements, total), FEW_OF_BOTH):
+        if not coarse or self._gone(measurements, total):
             return False
         found = self._model(measurements, one_ways.base.domain, total).diagnostics
         if found is None:

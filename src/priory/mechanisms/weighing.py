@@ -105,7 +105,10 @@ class Weighing:
     def answered(
         self, curator: Curator, budget: Budget, first: Fitted, is_explained: Explained | None = None
     ) -> "Answered":
-        """Spend the rest of `budget` after the first one-way marginals; choose no clique where pairs are explained."""
+        """Spend the rest of `budget` after the first one-way marginals.
+
+        Where all triples will be measured and pairs are explained already, no clique is chosen.
+        """
         numbers = itertools.count(2)
 
         def join(one_ways: Fitted, share: Budget) -> Sequence[Query]:
@@ -160,13 +163,13 @@ class Weighing:
         resolution = self._resolution(one_ways, left)
         counts = {name: one_ways.model.project((name,)).values for name in domain}
         tested: Sequence[Measurement] = ()
-        if resolution.chosen and resolution.everything and is_explained is not None:
+        if resolution.last == "triples" and is_explained is not None:
             tested = ask("coarse pairs, as a test", _alike(resolution.coarse_pairs(domain, counts)), left.part(TESTED))
             left = left.part(1 - TESTED)
             if is_explained(one_ways, tested):
                 every = resolution.every_marginal(domain, counts, strengths(tested, one_ways.model))
                 everything = ask("everything once", _alike(every), left)
-                return Answered(one_ways, tuple(tested), (), tuple(everything), is_explained=True)
+                return Answered(one_ways, coarse=tuple(tested), everything=tuple(everything))
             resolution = self._resolution(one_ways, left)
         coarse = ask("coarse pairs", _alike(resolution.coarse_pairs(domain, counts)), resolution.coarse)
         strength = strengths(coarse, one_ways.model)
@@ -212,11 +215,7 @@ class Weighing:
         # Where nothing is above the noise the graphical model is the more careful one: it takes what there is.
         dense = self._dense if answered.chosen else replace(self._dense, telling=0.0)
         begin = (*answered.one_ways.measurements, *answered.chosen)
-        pairs, everything = answered.coarse, answered.everything
-        if answered.is_explained and not answered.has_triples:
-            # The test is too noisy to choose what the first model holds.
-            pairs, everything = (*pairs, *everything), ()
-        return dense.model(begin, pairs, everything, answered.one_ways.base)
+        return dense.model(begin, answered.coarse, answered.everything, answered.one_ways.base)
 
     def as_rows(self, model: Model) -> Model:
         """Such a model as weighted rows, drawn from it where it is not one already."""
@@ -231,7 +230,6 @@ class Answered:
     coarse: tuple[Measurement, ...] = ()  # all pairs on runs of values
     chosen: tuple[Measurement, ...] = ()  # the cliques that were chosen from noisy answers
     everything: tuple[Measurement, ...] = ()  # all marginals once
-    is_explained: bool = False  # whether coarse pairs were a test only, and explained by something else
 
     @property
     def measurements(self) -> tuple[Measurement, ...]:
