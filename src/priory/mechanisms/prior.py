@@ -49,6 +49,10 @@ FEW_OF_BOTH = Fraction(1, 4)
 # Public rows explain coarse pairs where their squared error, in units of the noise, is at most so many times the
 # degrees of freedom: it is once these where rows can be weighted to meet the truth. Then no cliques are chosen.
 UNBIASED = 1.5
+# What a release says where public rows were of no use.
+NO_WEIGHT = (
+    "Public rows have no weight: by the noisy answers, rows drawn from a bought model are closer to private ones."
+)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -149,9 +153,7 @@ class Prior:
             return noted(bought, said_of(gone))
         public = self._model(measurements, bought.domain, total)
         mixing = Mixing(public, self._weighing.as_rows(bought), measurements, self._size(public), answered.has_triples)
-        if mixing.share == 0:
-            return bought
-        return noted(mixing.model, said_of_few(gone)) if gone and mixing.share < 1 else mixing.model
+        return mixing.model if mixing.share else noted(bought, NO_WEIGHT)
 
     def _size(self, model: Model) -> float:
         """How many records the public rows of a model are worth."""
