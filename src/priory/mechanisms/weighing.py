@@ -85,7 +85,7 @@ class Weighing:
 
     def run(self, curator: Curator, budget: Budget) -> Release:
         """Measure step by step, then estimate."""
-        if is_left_to_aim(curator.domain, budget):
+        if _is_left_to_aim(curator.domain, budget):
             return AIM(model_cells=self.model_cells).run(curator, budget)
         first = self.begun(curator, budget)
         if self.takes_long(first):
@@ -122,7 +122,7 @@ class Weighing:
 
     def recovered(self, release: Release, transcript: Transcript, budget: Budget) -> Release:
         """The release of a run that ended early: the same steps, as far as they were answered."""
-        if is_left_to_aim(release.domain, budget):
+        if _is_left_to_aim(release.domain, budget):
             return refitted(release, None)
         first = self.begun_before(release, transcript)
         if self.takes_long(first):
@@ -160,7 +160,7 @@ class Weighing:
         if len(domain) < 2:
             return Answered(one_ways)
         left = budget.part(1 - share)
-        resolution = self._resolution(one_ways, left)
+        resolution = self._resolution(domain, left, one_ways.model.total)
         counts = {name: one_ways.model.project((name,)).values for name in domain}
         tested: Sequence[Measurement] = ()
         if resolution.last == "triples" and is_explained is not None:
@@ -170,7 +170,7 @@ class Weighing:
                 every = resolution.every_marginal(domain, counts, strengths(tested, one_ways.model))
                 everything = ask("everything once", _alike(every), left)
                 return Answered(one_ways, coarse=tuple(tested), everything=tuple(everything))
-            resolution = self._resolution(one_ways, left)
+            resolution = self._resolution(domain, left, one_ways.model.total)
         coarse = ask("coarse pairs", _alike(resolution.coarse_pairs(domain, counts)), resolution.coarse)
         strength = strengths(coarse, one_ways.model)
         queries: Sequence[Query] = ()
@@ -184,14 +184,9 @@ class Weighing:
         everything = ask("everything once", _alike(every), resolution.everything) if resolution.everything else ()
         return Answered(one_ways, tuple(coarse), tuple(chosen), (*tested, *everything))
 
-    def _resolution(self, one_ways: Fitted, left: Budget) -> Resolution:
-        return Resolution.of(
-            one_ways.base.domain,
-            left,
-            one_ways.model.total,
-            fewest_runs=self.fewest_runs,
-            fewest_for_a_tree=self.fewest_for_a_tree,
-        )
+    def _resolution(self, domain: Domain, left: Budget, total: float) -> Resolution:
+        limits = {"fewest_runs": self.fewest_runs, "fewest_for_a_tree": self.fewest_for_a_tree}
+        return Resolution.of(domain, left, total, **limits)
 
     def _chosen(
         self, one_ways: Fitted, coarse: Sequence[Measurement], strength: Mapping[Clique, float]
@@ -278,6 +273,5 @@ def _alike(queries: Sequence[Query]) -> dict[Query, Number]:
     return dict.fromkeys(queries, 1)
 
 
-def is_left_to_aim(domain: Domain, budget: Budget) -> bool:
-    """Whether so many marginals would be too noisy."""
+def _is_left_to_aim(domain: Domain, budget: Budget) -> bool:
     return budget.is_pure or math.comb(len(domain), 2) > MOST_PAIRS
