@@ -30,8 +30,8 @@ from priory.queries.factor import Array
 
 # Shares of the public rows that are compared.
 _SHARES = np.linspace(0.0, 1.0, 21)
-# Shares below this, or as close to 1, are not worth a second set of rows.
-_LEAST = 0.1
+# Shares below the first or above the second gain too little for what a wrong estimate of them can cost.
+_LEAST, _MOST = 0.2, 0.9
 # Triples that are compared, at most, and of how many cells.
 _TRIPLES, _MOST_CELLS = 200, 20_000
 # The degrees of freedom of a first model and of weights for its rows overlap: so much of their sum counts.
@@ -69,7 +69,7 @@ class Mixing:
         inferred = (lambda _: 1.0) if self.has_triples else self._error_of_triples()
         costs = [math.log(self._careful_error(w)) + math.log(inferred(w)) for w in _SHARES]
         best = float(_SHARES[int(np.argmin(costs))])
-        return 0.0 if best < _LEAST else 1.0 if best > 1 - _LEAST else best
+        return 0.0 if best < _LEAST else 1.0 if best > _MOST else best
 
     def error(self, share: float) -> float:
         """Stein's estimate of the sum of squared errors of the measured answers, in units of their noise."""

@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from typing import ClassVar
 
 from priory.measure import measure
@@ -96,11 +97,10 @@ class Weighing:
 
     def begun(self, curator: Curator, budget: Budget) -> Fitted:
         """The first one-way marginals, for `LEAST_FOR_ONE_WAYS` of the budget."""
+        ask, asked = _asking(curator, itertools.count(1)), _one_way_strategy(curator.domain)
         start = Fitted.start(curator, Uniform(curator.domain))
         curator.check(budget)
-        ask = _asking(curator, itertools.count(1))
-        share = budget.part(LEAST_FOR_ONE_WAYS)
-        return start.with_measured(ask("one-way marginals", OneWays().strategy(curator.domain), share))
+        return start.with_measured(ask("one-way marginals", asked, budget.part(LEAST_FOR_ONE_WAYS)))
 
     def answered(
         self, curator: Curator, budget: Budget, first: Fitted, is_explained: Explained | None = None
@@ -243,8 +243,14 @@ def _one_ways(first: Fitted, budget: Budget, ask: Ask) -> tuple[Fitted, Fraction
     share = share_of_one_ways(domain, budget, first.model.total) if len(domain) > 1 else Fraction(1)
     if share <= LEAST_FOR_ONE_WAYS:
         return first, LEAST_FOR_ONE_WAYS
-    again = ask("one-way marginals again", OneWays().strategy(domain), budget.part(share - LEAST_FOR_ONE_WAYS))
+    again = ask("one-way marginals again", _one_way_strategy(domain), budget.part(share - LEAST_FOR_ONE_WAYS))
     return first.with_measured(again), share
+
+
+@lru_cache(maxsize=8)
+def _one_way_strategy(domain: Domain) -> Mapping[Query, Number]:
+    """What is asked of single attributes, each time the same."""
+    return OneWays().strategy(domain)
 
 
 def _asking(curator: Curator, numbers: Iterator[int]) -> Ask:
