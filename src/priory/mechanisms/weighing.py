@@ -19,6 +19,7 @@ from priory.privacy.curator import Curator
 from priory.privacy.journal import Transcript
 from priory.privacy.measurement import Measurement
 from priory.queries.domain import Clique, Domain
+from priory.queries.factor import Array
 from priory.queries.query import Query
 from priory.release import Release
 from priory.release.dense import Dense
@@ -38,6 +39,13 @@ MOST_PLACES = 40_000_000
 MOST_TREE_CELLS = 1_000_000
 # A pair's distance from what a noisy tree implies has about so many times the noise of its own answers.
 NOISE_OF_A_TREE = 1.8
+
+# The mean total variation distance of chosen cliques from independence from which on other pairs can tell little beyond
+# them: what an attribute has in common with another is then mostly what it has with its neighbours in the tree, and
+# noise on one of these is noise on all that hangs on it.
+TIED = 0.3
+# The distance below which the closest pairs tell nothing, and others less.
+UNTIED = 0.01
 
 # Has queries answered for a share of the budget, in proportion to their weights, by a curator or from what one answered
 # before; nothing where nothing was answered. The note is for people.
@@ -146,7 +154,13 @@ class Weighing:
         next(batches, ())
         # What was answered has its queries with it: any will do in place of those that were chosen.
         queries = [Query.marginal(domain, name) for name in domain]
-        return self._answered(first, budget, lambda *_: next(batches, ()), lambda *_: queries, is_explained)
+        return self._answered(
+            first,
+            budget,
+            lambda *_: next(batches, ()),
+            lambda one_ways, _: queries if _merged_pairs(one_ways) else (),
+            is_explained,
+        )
 
     def takes_long(self, first: Fitted) -> bool:
         """Whether rows and pairs are so many that a graphical model does better in the time, by noisy answers."""
@@ -163,7 +177,9 @@ class Weighing:
             return Answered(one_ways)
         left = budget.part(1 - share)
         resolution = self._resolution(domain, left, one_ways.model.total)
-        counts = {name: one_ways.model.project((name,)).values for name in domain}
+        if resolution.choosing:
+            return self._few_runs(one_ways, resolution, ask, join)
+        counts = _counts(one_ways)
         tested: Sequence[Measurement] = ()
         if resolution.last == "triples" and is_explained is not None:
             tested = ask("coarse pairs, as a test", _alike(resolution.coarse_pairs(domain, counts)), left.part(TESTED))
@@ -176,19 +192,34 @@ class Weighing:
         coarse = ask("coarse pairs", _alike(resolution.coarse_pairs(domain, counts)), resolution.coarse)
         strength = strengths(coarse, one_ways.model)
         queries: Sequence[Query] = ()
-        if resolution.choosing:
-            queries = join(one_ways, resolution.choosing)
-        elif resolution.chosen:
+        if resolution.chosen:
             queries = [Query.marginal(domain, clique) for clique in self._chosen(one_ways, coarse, strength)]
         resolution = resolution if queries else resolution.without_choice()
         chosen = ask("chosen cliques", _alike(queries), resolution.chosen) if queries and resolution.chosen else ()
+        if resolution.last == "pairs" and _tied(chosen, one_ways.model) >= TIED:
+            again = ask("chosen cliques again", _alike(queries), resolution.everything) if resolution.everything else ()
+            return Answered(one_ways, tuple(coarse), (*chosen, *again))
         every = resolution.every_marginal(domain, counts, strength)
         everything = ask("everything once", _alike(every), resolution.everything) if resolution.everything else ()
-        return Answered(one_ways, tuple(coarse), tuple(chosen), (*tested, *everything))
+        return Answered(one_ways, tuple(coarse), tuple(chosen), tuple(everything), tested=tuple(tested))
 
     def _resolution(self, domain: Domain, left: Budget, total: float) -> Resolution:
         limits = {"fewest_runs": self.fewest_runs, "fewest_for_a_tree": self.fewest_for_a_tree}
         return Resolution.of(domain, left, total, **limits)
+
+    def _few_runs(self, one_ways: Fitted, resolution: Resolution, ask: Ask, join: Join) -> "Answered":
+        """A tree that is chosen privately, and coarse pairs where it leaves something to be told."""
+        queries = join(one_ways, resolution.choosing) if resolution.choosing else ()
+        chosen = ask("chosen cliques", _alike(queries), resolution.chosen) if queries and resolution.chosen else ()
+        tied = _tied(chosen, one_ways.model)
+        if tied >= TIED:
+            again = ask("chosen cliques again", _alike(queries), resolution.coarse)
+            return Answered(one_ways, (), (*chosen, *again))
+        if chosen and tied < UNTIED:
+            again = ask("one-way marginals once more", _one_way_strategy(one_ways.base.domain), resolution.coarse)
+            return Answered(one_ways.with_measured(again), (), tuple(chosen))
+        coarse_pairs = resolution.coarse_pairs(one_ways.base.domain, _counts(one_ways))
+        return Answered(one_ways, tuple(ask("coarse pairs", _alike(coarse_pairs), resolution.coarse)), tuple(chosen))
 
     def _chosen(
         self, one_ways: Fitted, coarse: Sequence[Measurement], strength: Mapping[Clique, float]
@@ -214,7 +245,8 @@ class Weighing:
         # Where nothing is above the noise the graphical model is the more careful one: it takes what there is.
         dense = self._dense if answered.chosen else replace(self._dense, telling=0.0)
         begin = (*answered.one_ways.measurements, *answered.chosen)
-        return dense.model(begin, answered.coarse, answered.everything, answered.one_ways.base)
+        everything = (*answered.tested, *answered.everything)
+        return dense.model(begin, answered.coarse, everything, answered.one_ways.base)
 
     def as_rows(self, model: Model) -> Model:
         """Such a model as weighted rows, drawn from it where it is not one already."""
@@ -229,11 +261,12 @@ class Answered:
     coarse: tuple[Measurement, ...] = ()  # all pairs on runs of values
     chosen: tuple[Measurement, ...] = ()  # the cliques that were chosen from noisy answers
     everything: tuple[Measurement, ...] = ()  # all marginals once
+    tested: tuple[Measurement, ...] = ()  # coarse pairs that were a test, before all others; rows are weighted by them
 
     @property
     def measurements(self) -> tuple[Measurement, ...]:
         """All of it, in order."""
-        return (*self.one_ways.measurements, *self.coarse, *self.chosen, *self.everything)
+        return (*self.one_ways.measurements, *self.tested, *self.coarse, *self.chosen, *self.everything)
 
     @property
     def has_triples(self) -> bool:
@@ -277,6 +310,15 @@ def _merged_pairs(one_ways: Fitted) -> list[Query]:
     parts = merged_parts(domain, one_ways.measurements)
     pairs = (pair for pair in itertools.combinations(domain, 2) if domain.size_of(pair) <= MOST_TREE_CELLS)
     return [merged_query(domain, pair, parts) for pair in pairs]
+
+
+def _counts(one_ways: Fitted) -> dict[str, Array]:
+    return {name: one_ways.model.project((name,)).values for name in one_ways.base.domain}
+
+
+def _tied(chosen: Sequence[Measurement], one_ways: Model) -> float:
+    """How closely chosen cliques tie attributes: their mean total variation distance from independence."""
+    return sum(strengths(chosen, one_ways).values()) / (2 * max(1, len(chosen)) * one_ways.total)
 
 
 def _alike(queries: Sequence[Query]) -> dict[Query, Number]:
