@@ -14,6 +14,7 @@ EXPERIMENTS = (
     "fit_coverage",
     "pmw_pub",
     "biased_public",
+    "public_and_bought",
     "ide",
     "ours_public",
     "adult_raw",

@@ -105,6 +105,19 @@ def test_a_release_can_be_made_whenever_one_batch_was_answered(
         assert load(tmp_path / f"{end}.priory").statement == release.statement
 
 
+def test_a_mixture_can_be_made_whenever_one_batch_was_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    options: dict[str, Any] = {"rho": 5, "mechanism": "prior", "public": PUBLIC}
+    partial = ended_early(monkeypatch, tmp_path / "a.priory", **options)
+    entries = partial.transcript.entries
+    ends = [i for i, entry in enumerate(entries, start=1) if isinstance(entry, Answered)]
+    assert len(ends) > 2
+    for end in ends:
+        transcript = Transcript(entries[:end])
+        release = recover(Partial(partial.job, replace(partial.statement, spent=transcript.spent), transcript))
+        assert release.statement.mechanism == f"prior, {EARLY}"
+        assert len(release.sample(5, seed=0)) == 5
+
+
 @pytest.mark.parametrize("name", ["independent", "hdmm", "prior", "dualquery", "pmw-pub"])
 def test_answers_finer_than_counts_and_other_currencies_survive(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -26,6 +26,7 @@ from priory.queries.query import Query
 from priory.queries.workload import Workload
 from priory.release import Release
 from priory.select.information import informative_marginals
+from priory.select.workloads import default_workload
 from publics import KINDS, private, public
 
 BUDGET = Budget.zcdp("1/10", relation="replace-one")
@@ -289,7 +290,7 @@ def test_what_was_paid_to_see_the_drift_is_not_lost() -> None:
     rng = np.random.default_rng(2)
     source, known = Rows(domain, drifting(rng, 5_000, 0)), PublicRows(drifting(rng, 5_000, 4), domain)
     precisions = []
-    for recipe in (Prior(public=known), AIM()):
+    for recipe in (Prior(public=known, workload=default_workload(domain)), AIM()):
         with curated(BUDGET, source) as curator:
             release = recipe.run(curator, BUDGET)
         first = [m for m in release.measurements if m.query.clique == ("a",)][:2]

@@ -17,7 +17,7 @@ from priory.mechanisms.pmw_pub.pmw_pub import PMWPub
 from priory.mechanisms.pmw_pub.row_weights import every_cell
 from priory.mechanisms.prior import Prior
 from priory.mechanisms.privbayes import PrivBayes
-from priory.mechanisms.weighing import Weighing
+from priory.mechanisms.weighing import MOST_COLUMNS, Weighing
 from priory.model.bases import PublicRows
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
@@ -25,9 +25,6 @@ from priory.queries.domain import Clique, Domain
 from priory.queries.workload import Workload
 from priory.release import Release
 from priory.select.workloads import default_workload
-
-# Weighing rows by all pairs takes minutes on tables of more columns.
-MOST_COLUMNS = 24
 
 
 class Mechanism(Protocol):

@@ -19,6 +19,7 @@ from priory.mechanisms.ide.prior_update import PriorUpdate
 from priory.mechanisms.mwem.multiplicative_weights import MultiplicativeWeights
 from priory.mechanisms.mwem.mwem import MWEM
 from priory.mechanisms.pmw_pub.pmw_pub import PMWPub
+from priory.mechanisms.prior import Prior
 from priory.mechanisms.privbayes import PrivBayes
 from priory.mechanisms.weighing import Weighing
 from priory.privacy.budget import Budget
@@ -153,6 +154,7 @@ def _mechanisms() -> dict[str, Setting]:
         ),
         "best mixture, floor": Setting(lambda rows: BestMixture(public=rows), public="disjoint"),
         "best mixture, exact": Setting(lambda rows: BestMixture(public=rows, kind="exact"), needs_total=True),
+        "prior, public rows alone": Setting(lambda rows: Prior(public=rows, workload=TABLES)),
         "prior-update, raking by groups": Setting(
             lambda rows: PriorUpdate(public=rows, by=((), (SMOKER,)), way="raking")
         ),

@@ -106,7 +106,7 @@ class Dense:
         if not triples:
             return first, [*rest, *everything]
         # Rows have one weight for all triples: a triple that stands out would have the noise of all others fitted, too.
-        far = surprises(triples, self._as_rows(first), drawn=self._count(first))
+        far = surprises(triples, self.as_rows(first), drawn=self._count(first))
         inside_again, others = self._parted(base.domain, inside, everything, far)
         if len(inside_again) > len(inside):
             first = estimated(inside_again, base)
@@ -118,10 +118,13 @@ class Dense:
             return strengths(pairs, model, spreads=self.telling)
         except SizeError:
             # What a junction tree says of attributes far apart in it can take gigabytes; rows of it never do.
-            return strengths(pairs, self._as_rows(model), spreads=self.telling, drawn=self._count(model))
+            return strengths(pairs, self.as_rows(model), spreads=self.telling, drawn=self._count(model))
 
-    def _as_rows(self, model: Model) -> Model:
-        return Model.of(self._rows(model), {}, model.total)
+    def as_rows(self, model: Model) -> Model:
+        """The model as weighted rows, drawn from it where it is not one already."""
+        if isinstance(model.base, PublicRows) and not model.potentials:
+            return model
+        return replace(Model.of(self._rows(model), {}, model.total), diagnostics=model.diagnostics)
 
     def _parted(
         self, domain: Domain, inside: Sequence[Measurement], more: Sequence[Measurement], wanted: Iterable[Clique]

@@ -23,7 +23,7 @@ DEVIATIONS = 4.0
 
 def drifted_columns(rows: PublicRows, measurements: Sequence[Measurement], total: float) -> list[str]:
     """The columns whose values hardly overlap with those that noisy marginals of `total` records say."""
-    return [name for name, _ in _drifted(rows, measurements, total)]
+    return list(dict.fromkeys(name for name, _ in _drifted(rows, measurements, total)))
 
 
 def without_drift(rows: PublicRows, measurements: Sequence[Measurement], total: float) -> PublicRows:
