@@ -1,6 +1,7 @@
 """Measured: measurements as an estimate takes them: in counts, with some noise, the public number of rows aside."""
 
-from collections.abc import Iterable
+import itertools
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -27,6 +28,17 @@ def noisy(measurements: Iterable[Measurement], least: float) -> list[Measurement
 def _blurred(measurement: Measurement, least: float) -> Measurement:
     stddev = np.maximum(measurement.stddev, least)
     return replace(measurement, stddev=stddev if stddev.ndim else float(stddev))
+
+
+def smallest(measurements: Sequence[Measurement], most_cells: int) -> list[Measurement]:
+    """Those of the smallest tables, in their order, as many as have this many answers together.
+
+    What the largest ones tell of any answer is little: their cells are the most, and the emptiest.
+    """
+    order = sorted(range(len(measurements)), key=lambda i: measurements[i].query.rows)
+    cells = itertools.accumulate(measurements[i].query.rows for i in order)
+    kept = {i for i, count in zip(order, cells, strict=True) if count <= most_cells}
+    return [m for i, m in enumerate(measurements) if i in kept]
 
 
 def public_total(measurements: Iterable[Measurement]) -> float | None:

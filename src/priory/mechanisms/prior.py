@@ -10,7 +10,7 @@ import numpy as np
 
 from priory.errors import OptionError
 from priory.estimate.estimator import estimate
-from priory.estimate.measured import noisy
+from priory.estimate.measured import noisy, smallest
 from priory.estimate.mixing import Mixing
 from priory.estimate.prior_strength import SEARCHED, posterior, reweighed
 from priory.measure import measure
@@ -49,6 +49,8 @@ FEW_OF_BOTH = Fraction(1, 4)
 # Public rows explain coarse pairs where their squared error, in units of the noise, is at most so many times the
 # degrees of freedom: it is once these where rows can be weighted to meet the truth. Then no cliques are chosen.
 UNBIASED = 1.5
+# Answers by which public rows are weighted, beside a bought model: all triples of a table can have many more.
+MOST_CELLS = 2_000_000
 # What a release says where public rows were of no use.
 NO_WEIGHT = (
     "Public rows have no weight: by the noisy answers, rows drawn from a bought model are closer to private ones."
@@ -148,7 +150,8 @@ class Prior:
 
     def mixed(self, answered: Answered, bought: Model) -> Model:
         """The mixture of public rows and of what was bought, both by what was answered."""
-        measurements, total = _of_attributes(answered.measurements), answered.one_ways.model.total
+        measurements = smallest(_of_attributes(answered.measurements), MOST_CELLS)
+        total = answered.one_ways.model.total
         if self._are_many(gone := self._gone(measurements, total), FEW_OF_BOTH):
             return noted(bought, said_of(gone))
         public = self._model(measurements, bought.domain, total)
