@@ -17,7 +17,7 @@ from typing import Any, cast
 import numpy as np
 
 from priory.answer.basis import Drawn
-from priory.answer.errors import Bias, Errors, Misfit
+from priory.answer.errors import Errors
 from priory.answer.intervals import Source
 from priory.data.schema import Schema
 from priory.data.schema.file import of_value
@@ -95,13 +95,7 @@ class KeptTables:
     @cached_property
     def errors(self) -> Errors:
         """What redrawing does not show."""
-        found = self.facts["errors"]
-        bias, misfit = found["bias"], found["misfit"]
-        return Errors(
-            found["temperature"],
-            Bias(np.array(bias["edges"]), np.array(bias["values"])),
-            Misfit(np.array(misfit["edges"]), _known(misfit["shares"]), float(_known(misfit["least"]))),
-        )
+        return Errors.of_plain(self.facts["errors"])
 
     def marginals(self, clique: Clique) -> list[Measurement]:
         """The noisy marginals that have all these attributes."""
@@ -130,7 +124,7 @@ class KeptTables:
         if level is None:
             return Drawn(answer, np.empty((0, *answer.shape)), np.full(answer.shape, np.nan), source)
         noise = [*self.marginals(query.clique), *self._others(query.clique)]
-        hidden = self.errors.hidden(query, answer, table.source, noise)
+        hidden = self.errors.hidden(query, answer, answer + moves, table.source, noise)
         return Drawn(answer, answer + moves, hidden, source)
 
     def table(self, clique: Clique) -> KeptTable:
@@ -175,16 +169,7 @@ class KeptFile:
     ) -> "KeptFile":
         """A file without a table."""
         file = cls({**facts, "domain": list(zip(domain.attributes, domain.shape, strict=True)), "tables": {}}, [])
-        bias, misfit = errors.bias, errors.misfit
-        file.facts["errors"] = {
-            "temperature": errors.temperature,
-            "bias": {"edges": bias.edges.tolist(), "values": bias.values.tolist()},
-            "misfit": {
-                "edges": misfit.edges.tolist(),
-                "shares": [_or_none(share) for share in misfit.shares.tolist()],
-                "least": _or_none(misfit.least),
-            },
-        }
+        file.facts["errors"] = errors.plain()
         file.facts["measurements"], file.facts["others"] = [], []
         for each in measurements:
             clique = list(each.query.clique)

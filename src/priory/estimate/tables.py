@@ -200,7 +200,7 @@ class Columns:
 
     def moved(self, noise: Iterable[Array], records: Array) -> Array:
         """How far the counts of all values move, where noise is added to each table and `records` to their number."""
-        # Relative entropy is that of the tree; of a table that closes a loop what its noisy answers tell is added alone.
+        # Relative entropy is that of the tree; of a table that closes a loop only what its noisy answers tell is added.
         in_tree = {id(tied) for tied in self.tree}
         blocks: dict[tuple[str, str], Array] = {}
         goals = {name: np.zeros((span.stop - span.start, len(records))) for name, span in self.spans.items()}
@@ -235,6 +235,11 @@ class Columns:
                 together = set().union(*joined.values())
                 groups |= dict.fromkeys(together, together)
         return tuple(chosen)
+
+    @property
+    def is_tree(self) -> bool:
+        """Whether no table closes a loop."""
+        return len(self.tree) == sum(tied is not None for tied in self.tied)
 
     @cached_property
     def repeated(self) -> dict[str, Array]:
@@ -275,10 +280,15 @@ class Columns:
             return _adjoint(table.query, alpha)
         return table.lifted(moved / np.maximum(table.fitted, _LEAST)[..., None])
 
-    def along(self, name: str, counts: Array) -> Array:
-        """How the logarithms of the counts of a tied column's values move."""
+    def along(self, name: str, counts: Array, rows: Rows | None = None) -> Array:
+        """How the logarithms of the counts of a tied column's values move; of all that share a place, where given."""
         span = self.spans[name]
-        return np.asarray(counts[span] / np.maximum(self.shares[span], _LEAST)[:, None])
+        moved, shares = counts[span], self.shares[span]
+        if rows is not None and rows.max() + 1 < len(rows):
+            together = np.zeros((int(rows.max()) + 1, moved.shape[1]))
+            np.add.at(together, rows, moved)
+            moved, shares = together[rows], np.bincount(rows, weights=shares)[rows]
+        return np.asarray(moved / np.maximum(shares, _LEAST)[:, None])
 
     def _multipliers(self, table: Table, noise: Array) -> Array:
         """α with (Q Cov Qᵀ + λΣ)α = noise, of a query that is no table, by conjugate gradients."""
