@@ -16,9 +16,11 @@ from priory.queries.query import Query
 # Below half of the noise the error of small answers falls faster than they do, but never below that of a sample: by
 # this power. It was read off pairs of Adult (0.3 ± 0.1); with 0 answers of a few records are held too often.
 _POWER, _SMALL = 0.3, 0.5
-# Triples of which pairs alone were measured err by so much of what pairs of their size do beyond a sample: by all of it
-# on small tables and Adult, by a third on the town.
-_LARGER = 0.5
+# Answers that were not measured err by so much of what measured ones of their size do beyond a sample, without their
+# noise: by all of it on small tables and Adult, by a third on the town.
+_UNMEASURED = 0.5
+# Marginals of up to so many attributes tell of others.
+_COMMON = 2
 
 
 @dataclass(frozen=True)
@@ -47,9 +49,9 @@ class SizeLaw:
         small = np.minimum(answers / (_SMALL * self.stddev), 1.0) ** _POWER
         return np.asarray((1 + (self.excess - 1) * small) * answers)
 
-    def of_larger(self) -> "SizeLaw":
-        """The law of answers about more attributes than any that was measured."""
-        return replace(self, excess=1 + _LARGER * (self.excess - 1))
+    def of_unmeasured(self) -> "SizeLaw":
+        """The law of answers that were not measured."""
+        return replace(self, excess=1 + _UNMEASURED * (self.excess - 1))
 
     def __call__(self, answers: Array, variance: Array | float) -> Array:
         """The mean squared error of answers that were measured with noise of this variance."""
@@ -100,16 +102,18 @@ class Errors:
         shown = np.mean((repeats - answer) ** 2, axis=0) if len(repeats) else 0.0
         return np.asarray(np.sqrt(np.maximum(variance - shown, 0.0)))
 
-    def _law(self, attributes: int, *, is_measured: bool) -> SizeLaw:
+    def _law(self, attributes: int, source: Source) -> SizeLaw:
         """The law of answers about so many attributes: that of those which were measured and are most like them."""
-        # Where all pairs were measured, larger marginals that were, too, are the ones that stood out.
-        near = min(attributes, 2) if self.has_all_pairs and not is_measured else attributes
-        law = min(self.laws, key=lambda each: (abs(each.attributes - near), each.attributes))
-        return law if is_measured or law.attributes >= attributes else law.of_larger()
+        if source == "measured":
+            return min(self.laws, key=lambda each: (abs(each.attributes - attributes), each.attributes))
+        # What was measured of many is what stood out. Where all pairs were, that is known of none of them.
+        common = [law for law in self.laws if law.attributes <= _COMMON] or self.laws[:1]
+        law = common[-1] if self.has_all_pairs else min(common, key=lambda each: each.excess)
+        return law.of_unmeasured()
 
     def _variance(self, query: Query, answer: Array, source: Source, measurements: Iterable[Measurement]) -> Array:
         """The mean squared error of an answer by its size: weights of cells count as a number of cells would."""
-        law = self._law(len(query.clique), is_measured=source == "measured")
+        law = self._law(len(query.clique), source)
         scale, norm = _scales(query)
         size = np.abs(answer) / scale
         size = np.where(size < self.total, size * np.maximum(1 - size / self.total, 0.0), 0.0)
