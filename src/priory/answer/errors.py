@@ -49,9 +49,9 @@ class SizeLaw:
         small = np.minimum(answers / (_SMALL * self.stddev), 1.0) ** _POWER
         return np.asarray((1 + (self.excess - 1) * small) * answers)
 
-    def of_unmeasured(self) -> "SizeLaw":
-        """The law of answers that were not measured."""
-        return replace(self, excess=1 + _UNMEASURED * (self.excess - 1))
+    def of_unmeasured(self, misfit: float) -> "SizeLaw":
+        """The law of answers that were not measured, which may err by this misfit or more."""
+        return replace(self, excess=max(1 + _UNMEASURED * (self.excess - 1), misfit))
 
     def __call__(self, answers: Array, variance: Array | float) -> Array:
         """The mean squared error of answers that were measured with noise of this variance."""
@@ -68,12 +68,15 @@ class Errors:
         total: how many records there are.
         laws: the error of answers by their size, for each number of attributes that was measured.
         has_all_pairs: whether all pairs of attributes were measured, so that larger marginals are tied to them.
+        misfit: how far the model is at most from marginals that were not measured: the least squared error, for each
+            record, of measured ones that are left out; 0 where all pairs were measured.
     """
 
     temperature: float
     total: float
     laws: tuple[SizeLaw, ...]
     has_all_pairs: bool
+    misfit: float = 0.0
 
     def plain(self) -> dict[str, object]:
         """As numbers and lists, to be kept as JSON."""
@@ -83,9 +86,15 @@ class Errors:
     def of_plain(cls, found: Mapping[str, Any]) -> "Errors":
         """From what was kept; what cannot be right is a `ValueError`, `KeyError` or `TypeError`."""
         laws = tuple(SizeLaw(**each) for each in found["laws"])
-        errors = cls(float(found["temperature"]), float(found["total"]), laws, bool(found["has_all_pairs"]))
+        errors = cls(
+            float(found["temperature"]),
+            float(found["total"]),
+            laws,
+            bool(found["has_all_pairs"]),
+            float(found["misfit"]),
+        )
         numbers = [errors.temperature, *(n for law in laws for n in (law.stddev, law.excess, law.part))]
-        if not all(number > 0 for number in numbers):
+        if not all(number > 0 for number in numbers) or not errors.misfit >= 0:
             raise ValueError("errors are positive")
         return errors
 
@@ -106,10 +115,10 @@ class Errors:
         """The law of answers about so many attributes: that of those which were measured and are most like them."""
         if source == "measured":
             return min(self.laws, key=lambda each: (abs(each.attributes - attributes), each.attributes))
-        # What was measured of many is what stood out. Where all pairs were, that is known of none of them.
         common = [law for law in self.laws if law.attributes <= _COMMON] or self.laws[:1]
+        # Where not all pairs were measured, those that were are the ones that stood out.
         law = common[-1] if self.has_all_pairs else min(common, key=lambda each: each.excess)
-        return law.of_unmeasured()
+        return law.of_unmeasured(self.misfit)
 
     def _variance(self, query: Query, answer: Array, source: Source, measurements: Iterable[Measurement]) -> Array:
         """The mean squared error of an answer by its size: weights of cells count as a number of cells would."""

@@ -15,6 +15,8 @@ import numpy as np
 
 from priory.answer.errors import Errors, SizeLaw, has_all_pairs, law_of
 from priory.answer.intervals import Source
+from priory.answer.misfit import least_misfit
+from priory.answer.neighbours import Neighbours
 from priory.errors import OptionError
 from priory.estimate.response import Response
 from priory.estimate.tables import Rows, Table
@@ -41,9 +43,13 @@ SEED = 0
 def errors_of(response: Response, measurements: Sequence[Measurement]) -> Errors:
     """Work out what the measurements of a model tell of the errors of its answers."""
     laws = laws_of(response, draws_of(measurements, _ERROR_DRAWS))
-    return Errors(
-        response.temperature, response.model.total, laws, has_all_pairs(response.model.domain.attributes, measurements)
-    )
+    model = response.model
+    if has_all_pairs(model.domain.attributes, measurements):
+        return Errors(response.temperature, model.total, laws, has_all_pairs=True)
+    layout = response.evidence.layout
+    marginals = {clique: factor.values for clique, factor in layout.unpack(response.marginals).items()}
+    misfit = least_misfit(Neighbours(model, marginals), measurements)
+    return Errors(response.temperature, model.total, laws, has_all_pairs=False, misfit=misfit)
 
 
 def draws_of(measurements: Sequence[Measurement], wanted: int) -> int:
