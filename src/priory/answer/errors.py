@@ -154,6 +154,9 @@ def _scales(query: Query) -> tuple[Array, Array]:
 # known half by its noise and half by what the model says without it: so it was on all tables that were looked at,
 # within a factor of two or three. It is what is taken where there are too few answers to tell.
 _PART, _BALANCE, _WITHIN = 0.35, 3.0, 0.7
+# With none one-way answers of 2,000 rows of the town at ε = 1 were held 0.75 of the time, with a half 0.83, with a whole one
+# 0.89, but 0.975 at ε = 0.1.
+_CAUTION = 0.75
 _GRID = np.linspace(-3.0, 3.0, 41) * _WITHIN
 
 
@@ -177,9 +180,17 @@ def law_of(attributes: int, sizes: Array, errors: Array, stddevs: Array, weights
         log_chance -= 0.5 * weight * (error - prior * left / (prior + left)) ** 2
     chance = np.exp(log_chance - log_chance.max())
     chance /= chance.sum()
-    # Means of the logarithms: variances are scales.
-    found = (float(np.exp(np.sum(chance * np.log(each)))) for each in (excess, part))
+    found = (_upper(np.log(each), chance) for each in (excess, part))
     return SizeLaw(attributes, stddev, *found)
+
+
+def _upper(logs: Array, chance: Array) -> float:
+    """What a number is likely to be, by its logarithms, with three quarters of a standard error added.
+
+    An interval that is too wide does less harm than one that is too narrow.
+    """
+    mean = float(np.sum(chance * logs))
+    return math.exp(mean + _CAUTION * math.sqrt(float(np.sum(chance * (logs - mean) ** 2))))
 
 
 def has_all_pairs(names: Sequence[str], measurements: Iterable[Measurement]) -> bool:

@@ -220,10 +220,11 @@ def laws_of(response: Response, draws: int) -> tuple[SizeLaw, ...]:
 
 def _mean(fitted: Array, stddevs: Array, misfits: Array, leverage: Array) -> tuple[float, ...]:
     """The mean size of answers, their mean squared error and its weight, and the deviation of their noise."""
-    # A most likely answer has the error hσ², and leaves misfits of −h. Where they are below that, more of the noise was
-    # fitted than was seen: tables tell each other more than their columns.
+    # A most likely answer has the error hσ², and leaves misfits of −h. Larger ones, above 0, are bias. Smaller ones say
+    # that more of the noise was fitted than was seen: tables tell each other more than their columns. Stein's estimate,
+    # misfit + 2h, is the same where all is as it should be, but counts what is wrong with h twice.
     misfit, followed = float(np.mean(misfits)), float(np.mean(leverage))
-    error = misfit + 2 * max(followed, -misfit)
+    error = max(followed, -misfit) + max(misfit, 0.0)
     # The variance of misfits is that of noise that is not fitted, or more where answers differ.
     weight = len(misfits) / max(2.0, float(np.var(misfits)))
     return float(np.mean(np.maximum(fitted, 0.0))), error, float(np.sqrt(np.mean(stddevs**2))), weight
