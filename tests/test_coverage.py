@@ -73,7 +73,7 @@ def test_intervals_of_whole_fits_hold_the_truth_and_are_no_wider_than_that_takes
     mechanism: str, epsilon: str, attributes: int
 ) -> None:
     cliques = list(itertools.combinations(SIZES, attributes))[:: 1 if attributes < 3 else 3]
-    tally = sum(tallied(release, cliques) for release in releases(mechanism, epsilon))
+    tally = np.sum([tallied(release, cliques) for release in releases(mechanism, epsilon)], axis=0)
     held, ratio = tally[0] / tally[1], np.sqrt(tally[2] / tally[3])
     assert 0.8 <= held <= 0.98
     # The deviation that intervals stand for, beside the true one: twice or half as wide intervals would not pass.

@@ -1,12 +1,13 @@
 """Redraws: how far answers move when the noise of all measurements is drawn again.
 
 Fresh noise of the kind and scale that was measured with is added to the model's own answers, and the estimate's
-response (`estimate/response.py`) says how far each measured table moves: as far as the model's answers lie from the
-truth. No rows are resampled: the target is the table. Answers that lie in no measured table move as a model does whose
-potentials the tables move. What redrawing cannot show is added: of measured answers what stopping shrinks away, by the
-estimated error of the fit; of others what the model assumes, by how measured marginals follow from others.
+response (`estimate/response.py`) says how far each measured table moves: as far as noise takes the model's answers from
+the truth. No rows are resampled: the target is the table. Answers that lie in no measured table move as a model does
+whose potentials the tables move. What redrawing cannot show, as estimates shrink noise and models assume, is added:
+the error of an answer follows from its size, by a law (`answer/errors.py`) that is found from the measured ones.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -164,7 +165,7 @@ class Redraws:
             sum(float(np.sum(each**2 / np.maximum(answer, 1.0))) for each, answer in zip(moves, answers, strict=True))
             for moves in (wanted, moved)
         ]
-        return min(1.0, (sums[0] / max(sums[1], 1e-300)) ** 0.5)
+        return min(1.0, math.sqrt(sums[0] / max(sums[1], 1e-300)))
 
     @cached_property
     def models(self) -> tuple[Model, ...]:

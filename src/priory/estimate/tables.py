@@ -285,9 +285,10 @@ class Columns:
         span = self.spans[name]
         moved, shares = counts[span], self.shares[span]
         if rows is not None and rows.max() + 1 < len(rows):
-            together = np.zeros((int(rows.max()) + 1, moved.shape[1]))
+            together, alike = np.zeros((int(rows.max()) + 1, moved.shape[1])), np.zeros(int(rows.max()) + 1)
             np.add.at(together, rows, moved)
-            moved, shares = together[rows], np.bincount(rows, weights=shares)[rows]
+            np.add.at(alike, rows, shares)
+            moved, shares = together[rows], alike[rows]
         return np.asarray(moved / np.maximum(shares, _LEAST)[:, None])
 
     def _multipliers(self, table: Table, noise: Array) -> Array:
