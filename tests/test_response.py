@@ -203,6 +203,23 @@ def test_tables_that_say_nothing_charge_nothing_for_their_columns() -> None:
     np.testing.assert_allclose(found, wanted, atol=0.02 * float(np.std(wanted)))
 
 
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 20), st.lists(st.sampled_from([0.01, 1.0, 100.0]), min_size=6, max_size=6))
+def test_no_table_moves_further_than_its_noise_however_differently_tables_were_fitted(
+    seed: int, temperatures: list[float]
+) -> None:
+    chain: tuple[Clique, ...] = (("a", "b"), ("b", "c"), ("c", "d"), ("a", "d"), ("b",), ("c",))
+    model = model_on(tuple(c for c in chain if len(c) > 1), seed)
+    measurements = measured(model, [Query.marginal(DOMAIN, clique) for clique in chain], 20.0)
+    levels = tuple(ScheduledLevel((i,), (temperature,)) for i, temperature in enumerate(temperatures))
+    fitted = replace(model, diagnostics=Diagnostics("Dual", "fission", "", schedule=levels))
+    response = Response.of(fitted, measurements, 1.0)
+    counts = response.counts(50, 0)
+    for index in range(len(response.tables)):
+        # A shrunk answer has no more than the variance of its noise; of fifty draws and many answers 1.8 times at most.
+        assert np.max(np.mean(response.moved(index, counts, 0) ** 2, axis=-1)) < 1.8 * 20.0**2
+
+
 def test_what_was_fitted_in_more_steps_follows_its_noise_further() -> None:
     model = model_on((("a",), ("c",)), 0)
     measurements = measured(model, [Query.marginal(DOMAIN, "a"), Query.marginal(DOMAIN, "c")], 20.0)

@@ -255,8 +255,12 @@ class Columns:
         found: dict[str, Array] = {}
         for name, every in maps.items():
             shares = self.shares[self.spans[name]]
-            for m, stiffness in sorted(every, key=lambda each: len(each[0]))[:-1]:
-                charged = self.temperature * stiffness * m.T @ (m / np.maximum(m @ shares, _LEAST)[:, None])
+            finer = 0.0
+            for m, stiffness in sorted(every, key=lambda each: -len(each[0])):
+                # No more is taken off than a finer table charges, which may be fitted colder.
+                repeated = self.temperature * min(stiffness, finer)
+                finer = max(finer, stiffness)
+                charged = repeated * m.T @ (m / np.maximum(m @ shares, _LEAST)[:, None])
                 found[name] = found[name] + charged if name in found else charged
         return found
 
