@@ -51,16 +51,14 @@ def test_a_law_is_found_again_from_many_answers_that_follow_it(wanted: SizeLaw) 
 
 
 def some_errors(*, has_pairs: bool = True, misfit: float = 0.0) -> Errors:
-    return Errors(1.0, 1000.0, (SizeLaw(1, 10.0, 3.0, 0.5), SizeLaw(2, 20.0, 5.0, 0.4)), has_pairs, misfit)
+    return Errors(1.0, 1000.0, (SizeLaw(1, 10.0, 3.0, 0.5), SizeLaw(2, 20.0, 5.0, 0.4)), has_pairs, misfit=misfit)
 
 
 def test_errors_are_kept_as_they_are_and_damaged_ones_are_refused() -> None:
     errors = some_errors(has_pairs=False, misfit=2.5)
     kept = json.loads(json.dumps(errors.plain()))
     found = Errors.of_plain(kept)
-    assert (found.temperature, found.total, found.laws, found.has_all_pairs, found.misfit) == (
-        *(errors.temperature, errors.total, errors.laws, errors.has_all_pairs, errors.misfit),
-    )
+    assert found.plain() == errors.plain()
     for damaged in ({**kept, "misfit": -1}, {**kept, "temperature": 0}, {**kept, "laws": [{"part": 1}]}):
         with pytest.raises((ValueError, TypeError)):
             Errors.of_plain(damaged)
@@ -95,6 +93,14 @@ def test_answers_in_other_units_have_their_errors_in_these_units() -> None:
             hidden(errors, query, np.array([answer])) for query, answer in ((counted, 40.0), (valued, 280.0))
         )
         np.testing.assert_allclose(times, 7 * once)
+
+
+def test_what_no_row_has_may_be_there() -> None:
+    errors = some_errors()
+    query, nothing = Query.marginal(DOMAIN, "a"), np.zeros(3)
+    assert np.all(hidden(errors, query, nothing) == 0)
+    of_rows = replace(errors, least=0.5)
+    np.testing.assert_allclose(hidden(of_rows, query, nothing), hidden(errors, query, nothing + 0.5), rtol=1e-3)
 
 
 def test_what_left_out_marginals_miss_is_added_to_answers_that_were_not_measured_alone() -> None:

@@ -68,6 +68,8 @@ class Errors:
         total: how many records there are.
         laws: the error of answers by their size, for each number of attributes that was measured.
         has_all_pairs: whether all pairs of attributes were measured, so that larger marginals are tied to them.
+        least: answers below so many records err as if they were so large: where a model is made of rows, a combination
+            that no row has may be in half a record for each record that a row stands for.
         misfit: how far the model is at most from marginals that were not measured: the least squared error, for each
             record, of measured ones that are left out; 0 where all pairs were measured.
     """
@@ -76,6 +78,7 @@ class Errors:
     total: float
     laws: tuple[SizeLaw, ...]
     has_all_pairs: bool
+    least: float = 0.0
     misfit: float = 0.0
 
     def plain(self) -> dict[str, object]:
@@ -91,10 +94,11 @@ class Errors:
             float(found["total"]),
             laws,
             bool(found["has_all_pairs"]),
+            float(found["least"]),
             float(found["misfit"]),
         )
         numbers = [errors.temperature, *(n for law in laws for n in (law.stddev, law.excess, law.part))]
-        if not all(number > 0 for number in numbers) or not errors.misfit >= 0:
+        if not all(number > 0 for number in numbers) or not min(errors.misfit, errors.least) >= 0:
             raise ValueError("errors are positive")
         return errors
 
@@ -125,7 +129,7 @@ class Errors:
         law = self._law(len(query.clique), source)
         scale, norm = _scales(query)
         size = np.abs(answer) / scale
-        size = np.where(size < self.total, size * np.maximum(1 - size / self.total, 0.0), 0.0)
+        size = np.maximum(size * np.clip(1 - size / self.total, 0.0, 1.0), self.least)
         holding = [m for m in measurements if set(query.clique) <= set(m.query.clique)]
         if source == "measured" and holding:
             variance = np.min([noise_left(query, m) for m in holding], axis=0) ** 2

@@ -9,7 +9,7 @@ the error of an answer follows from its size, by a law (`answer/errors.py`) that
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -18,9 +18,11 @@ from priory.answer.errors import Errors, SizeLaw, has_all_pairs, law_of
 from priory.answer.intervals import Source
 from priory.answer.misfit import least_misfit
 from priory.answer.neighbours import Neighbours
+from priory.answer.ties import below
 from priory.errors import OptionError
 from priory.estimate.response import Response
 from priory.estimate.tables import Rows, Table
+from priory.model.bases import PublicRows
 from priory.model.model import Model
 from priory.model.tilted import merged
 from priory.privacy.measurement import Measurement
@@ -43,14 +45,25 @@ SEED = 0
 
 def errors_of(response: Response, measurements: Sequence[Measurement]) -> Errors:
     """Work out what the measurements of a model tell of the errors of its answers."""
-    laws = laws_of(response, draws_of(measurements, _ERROR_DRAWS))
     model = response.model
-    if has_all_pairs(model.domain.attributes, measurements):
-        return Errors(response.temperature, model.total, laws, has_all_pairs=True)
+    errors = Errors(
+        response.temperature,
+        model.total,
+        laws_of(response, draws_of(measurements, _ERROR_DRAWS)),
+        has_all_pairs(model.domain.attributes, measurements),
+        _least(model),
+    )
+    if errors.has_all_pairs:
+        return errors
     layout = response.evidence.layout
     marginals = {clique: factor.values for clique, factor in layout.unpack(response.marginals).items()}
-    misfit = least_misfit(Neighbours(model, marginals), measurements)
-    return Errors(response.temperature, model.total, laws, has_all_pairs=False, misfit=misfit)
+    return replace(errors, misfit=least_misfit(Neighbours(model, marginals), measurements))
+
+
+def _least(model: Model) -> float:
+    """Half of the records that a row stands for, in a model of rows."""
+    base, _ = below(model)
+    return 0.5 * model.total / len(base.codes) if isinstance(base, PublicRows) else 0.0
 
 
 def draws_of(measurements: Sequence[Measurement], wanted: int) -> int:
