@@ -56,7 +56,7 @@ def tallied(release: Release, cliques: list[Clique]) -> np.ndarray:
         query = Query.marginal(release.domain, clique)
         [found] = release.basis().ground.drawn([query], 0.9)
         ends, truth = found.interval(0.9), counts(clique)
-        some = found.estimate >= 1
+        some = (found.estimate >= 1) & np.isfinite(ends.low)
         held = (ends.low <= truth) & (truth <= ends.high)
         deviation = (ends.high - ends.low) / (2 * 1.645)
         tally += [

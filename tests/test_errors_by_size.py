@@ -68,7 +68,14 @@ def hidden(errors: Errors, query: Query, answer: np.ndarray, shown: float = 0.0)
     measurements = [Measurement.of(Query.marginal(DOMAIN, "a"), np.zeros(3), 10.0)]
     source = "measured" if query.clique == ("a",) else "inferred"
     repeats = np.array([answer + shown, answer - shown])
-    return errors.hidden(query, answer, repeats, source, measurements)  # type: ignore[arg-type]
+    return errors.hidden(
+        query,
+        answer,
+        repeats,
+        growth=np.zeros(2),
+        source=source,
+        measurements=measurements,  # type: ignore[arg-type]
+    )
 
 
 def test_what_redraws_show_is_not_added_again() -> None:
@@ -77,6 +84,17 @@ def test_what_redraws_show_is_not_added_again() -> None:
     beside = hidden(some_errors(), query, answer, shown=2.0)
     np.testing.assert_allclose(beside**2 + 4.0, alone**2)
     assert np.all(hidden(some_errors(), query, answer, shown=100.0) == 0)
+
+
+def test_that_all_records_are_more_or_fewer_is_no_error_of_cells() -> None:
+    query, answer = Query.marginal(DOMAIN, "a"), np.array([5.0, 50.0, 500.0])
+    growth = np.array([0.5, -0.5])
+
+    def found(growth: np.ndarray) -> np.ndarray:
+        grown = np.multiply.outer(1 + growth, answer)
+        return some_errors().hidden(query, answer, grown, growth=growth, source="measured", measurements=[])
+
+    np.testing.assert_allclose(found(growth), found(np.zeros(1)))
 
 
 def test_nearly_all_records_are_known_as_well_as_nearly_none() -> None:

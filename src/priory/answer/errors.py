@@ -103,16 +103,34 @@ class Errors:
         return errors
 
     def hidden(
-        self, query: Query, answer: Array, repeats: Array, source: Source, measurements: Iterable[Measurement]
+        self,
+        query: Query,
+        answer: Array,
+        repeats: Array,
+        *,
+        growth: Array,
+        source: Source,
+        measurements: Iterable[Measurement],
     ) -> Array:
-        """The standard deviation of what redraws, `repeats`, do not show of an answer; NaN where nothing is known."""
+        """The standard deviation of what redraws do not show of an answer; NaN where nothing is known.
+
+        Args:
+            query: what was asked.
+            answer: the model's answers.
+            repeats: those of redraws, one more axis in front.
+            growth: the part by which all records grow in these redraws, or in more of them: that is no error of cells.
+            source: where the answers come from.
+            measurements: those whose attributes include the query's, at least.
+        """
         # Of the number of rows alone a model assumes nothing.
         if not query.clique:
             return np.zeros(answer.shape)
-        if not self.laws:
+        # Where no two attributes were measured together, nothing tells how they depend on each other.
+        if not any(source == "measured" or law.attributes > 1 for law in self.laws):
             return np.full(answer.shape, np.nan)
         variance = self._variance(query, answer, source, measurements)
-        shown = np.mean((repeats - answer) ** 2, axis=0) if len(repeats) else 0.0
+        grown = np.multiply.outer(1 + growth[: len(repeats)], answer)
+        shown = np.mean((repeats - grown) ** 2, axis=0) if len(repeats) else 0.0
         return np.asarray(np.sqrt(np.maximum(variance - shown, 0.0)))
 
     def _law(self, attributes: int, source: Source) -> SizeLaw:

@@ -124,8 +124,16 @@ class KeptTables:
         if level is None:
             return Drawn(answer, np.empty((0, *answer.shape)), np.full(answer.shape, np.nan), source)
         noise = [*self.marginals(query.clique), *self._others(query.clique)]
-        hidden = self.errors.hidden(query, answer, answer + moves, table.source, noise)
+        hidden = self.errors.hidden(
+            query, answer, answer + moves, growth=self._growth, source=table.source, measurements=noise
+        )
         return Drawn(answer, answer + moves, hidden, source)
+
+    @cached_property
+    def _growth(self) -> Array:
+        """The part by which all records grow in each redraw."""
+        whole = self.table(())
+        return np.asarray(whole.moves.reshape(-1) / max(float(whole.estimate.reshape(())), 1.0))
 
     def table(self, clique: Clique) -> KeptTable:
         """The marginal of these attributes."""

@@ -154,10 +154,6 @@ class Redraws:
     @cached_property
     def said(self) -> dict[Clique, Array]:
         """The directions in which the first draws move the model's potentials."""
-        return {clique: self._share * table for clique, table in self._said.items()}
-
-    @cached_property
-    def _said(self) -> dict[Clique, Array]:
         return self.response.said(self.counts[:, : min(self.draws, MODELS)], SEED)
 
     @cached_property
@@ -188,7 +184,7 @@ class Redraws:
         records = self.response.records(count, SEED)
         moved = []
         for k in range(count):
-            tables = {c: Factor(model.domain.project(c), _STRIDE * table[..., k]) for c, table in self._said.items()}
+            tables = {c: Factor(model.domain.project(c), _STRIDE * table[..., k]) for c, table in self.said.items()}
             moved.append(Model(model.base, merged(model.potentials, tables), model.total + _STRIDE * records[k]))
         return tuple(moved)
 
@@ -202,7 +198,8 @@ class Redraws:
 
     def hidden(self, query: Query, answer: Array, repeats: Array, source: Source) -> Array:
         """The standard deviation of what redrawing does not show."""
-        return self.errors.hidden(query, answer, repeats, source, self.measurements)
+        growth = self.response.records(self.draws, SEED) / max(self.response.model.total, 1.0)
+        return self.errors.hidden(query, answer, repeats, growth=growth, source=source, measurements=self.measurements)
 
 
 def laws_of(response: Response, draws: int) -> tuple[SizeLaw, ...]:
