@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from priory.answer.errors import Errors, SizeLaw, has_all_pairs, law_of
+from priory.answer.intervals import Source
 from priory.privacy.measurement import Measurement
 from priory.queries.domain import Domain
 from priory.queries.parts import Matrix
@@ -66,7 +67,7 @@ def test_errors_are_kept_as_they_are_and_damaged_ones_are_refused() -> None:
 
 def hidden(errors: Errors, query: Query, answer: np.ndarray, shown: float = 0.0) -> np.ndarray:
     measurements = [Measurement.of(Query.marginal(DOMAIN, "a"), np.zeros(3), 10.0)]
-    source = "measured" if query.clique == ("a",) else "inferred"
+    source: Source = "measured" if query.clique == ("a",) else "inferred"
     repeats = np.array([answer + shown, answer - shown])
     return errors.hidden(
         query,
@@ -74,7 +75,7 @@ def hidden(errors: Errors, query: Query, answer: np.ndarray, shown: float = 0.0)
         repeats,
         growth=np.zeros(2),
         source=source,
-        measurements=measurements,  # type: ignore[arg-type]
+        measurements=measurements,
     )
 
 
