@@ -4,7 +4,21 @@ import argparse
 from collections.abc import Callable
 from functools import partial
 
-from bench import answers, counting, engine, gpu, growth, libraries, privacy, public, samplers, spark, studio, wide
+from bench import (
+    answers,
+    counting,
+    engine,
+    gpu,
+    growth,
+    libraries,
+    privacy,
+    public,
+    row_weights,
+    samplers,
+    spark,
+    studio,
+    wide,
+)
 
 # One line a benchmark: its name, and a function that prints its table.
 BENCHMARKS: dict[str, Callable[[bool], None]] = {
@@ -13,6 +27,7 @@ BENCHMARKS: dict[str, Callable[[bool], None]] = {
     "engine": engine.run,
     "growth": growth.run,
     "gpu": gpu.run,
+    "row weights": row_weights.run,
     "libraries": libraries.run,
     "privacy": privacy.run,
     "public": public.run,

@@ -12,7 +12,7 @@ from priory.data.kinds import Category
 from priory.data.schema import Schema
 from priory.data.schema.constraints import Condition, Forbid
 from priory.errors import SizeError
-from priory.estimate.prior_strength import weighed
+from priory.estimate.weighed_rows import weighed
 from priory.mechanisms import weighing
 from priory.mechanisms.steps.resolution import LEAST_FOR_ONE_WAYS, MOST_FOR_ONE_WAYS, Resolution, share_of_one_ways
 from priory.mechanisms.weighing import Weighing
@@ -81,10 +81,10 @@ def test_compiled_sums_are_those_of_the_sparse_matrix(seed: int) -> None:
     layout = Layout.of(domain, [("a", "d"), ("b", "c"), ("d",), ()])
     oracle = RowsOracle(layout, codes, np.zeros(50))
     theta, shares = rng.normal(size=layout.size), rng.random(50)
-    sums = row_sums.CompiledSums(layout, codes)
+    sums = row_sums.CompiledSums(oracle._cells, layout.sizes, len(codes))
     np.testing.assert_allclose(sums.over_cells(shares), oracle._members.sums(shares))
     logs = sum(theta[span].take(cells) for cells, span in zip(oracle._cells, layout.spans, strict=True))
-    np.testing.assert_allclose(sums.over_cliques(theta), logs)
+    np.testing.assert_allclose(sums.over_tables(theta), logs)
 
 
 def test_the_oracle_is_the_same_compiled_or_not(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,6 @@ from priory.estimate.dual import Cooling, Dual, placed, solved
 from priory.estimate.evidence import Evidence, Implied
 from priory.estimate.path import of_implied
 from priory.estimate.problem import Problem, Start, State
-from priory.estimate.products import dot
 from priory.estimate.risk import SPLIT, CoupledFits, CoupledState, gain_deviation
 from priory.estimate.setting import Setting, signs_of
 from priory.estimate.total import TotalEstimate
@@ -39,8 +38,6 @@ FAR = 4.0
 # No sample counts for less than this many records, or this part of what it has: below, noise larger than all is fitted.
 LEAST_SIZE, LEAST_PART = 10.0, 0.01
 MOST_STEPS = 6
-# A bought model is never worth more than so many times the records.
-MOST_TEMPERATURE = 1000.0
 # Standard errors of gain it takes to lower the weight of many small samples: among many answers some noise is large.
 CAUTION = 2.0
 # Rows that hardly fit the answers take long to weigh, and no later step makes good what this one leaves.
@@ -52,9 +49,9 @@ SEARCHED = 6_000_000
 REFINED = Dual(accuracy=0.02, inner=120)
 # Oracle calls of one step, where they are small, and how many places all of its calls may go over.
 _MOST_CALLS, _LEAST_CALLS, _PLACES = 1000, 100, 1_000_000_000
-# How such a model says that it stopped: with public rows, and with rows that were drawn.
-POSTERIOR, WEIGHED = "posterior", "weighed"
-_AS_BORNE_OUT = "weigh as much as the noisy answers bear them out."
+# How such a model says that it stopped, and why.
+POSTERIOR = "posterior"
+AS_BORNE_OUT = "weigh as much as the noisy answers bear them out."
 
 
 def posterior(
@@ -141,47 +138,12 @@ def _starts(setting: Setting, implied: Implied | None, singles: CoupledState | N
     return [Start(multipliers=implied.multipliers(state.alpha, size)) for state in (singles.fit, singles.perturbed)]
 
 
-def weighed(measurements: Iterable[Measurement], base: Base, total: float) -> Model:
-    """The most likely model where nobody knows how many records the base is worth: the answers say it."""
-    setting = _setting(measurements, base, total)
-    evidence = setting.evidence
-    coupling = _coupling(setting, evidence.values + SPLIT * evidence.stddevs * setting.signs)
-    chosen = _of_least_error(coupling, coupling.start())
-    model = Model.of(base, coupling.problem.loss.layout.unpack(chosen.fit.theta), total)
-    drawn = replace(_diagnostics(chosen, evidence), stop=WEIGHED, reason=f"The drawn rows {_AS_BORNE_OUT}")
-    return replace(model, diagnostics=drawn)
-
-
 def reweighed(model: Model) -> PublicRows:
     """The rows of a model's base with the weights that the model gives them."""
     tilted = model.base.tilt(model.potentials)
     if not isinstance(tilted, RowsTilted):
         raise TypeError(f"a model of weighted rows is needed, not one of {model.base!r}")
     return PublicRows(tilted.codes, model.domain, tilted.shares)
-
-
-def _of_least_error(coupling: CoupledFits, base: CoupledState) -> CoupledState:
-    """The fit of least estimated error at the likely temperature, at twice it, and on at four times or half."""
-    likely = _likely_temperature(coupling.problem, base.fit)
-    fits = {2.0: _fitted(coupling, base, base, 2 * likely)}
-    fits[1.0] = _fitted(coupling, base, fits[2.0], likely)
-    following = 0.5 if fits[1.0].error < fits[2.0].error else 4.0
-    fits[following] = _fitted(coupling, base, fits[1.0 if following < 1 else 2.0], following * likely)
-    return min([base, *fits.values()], key=lambda state: state.error)
-
-
-def _likely_temperature(problem: Problem, base: State) -> float:
-    """By moments: what answers differ from the base by, beyond their noise, is what a sample of m records would.
-
-    A sample's counts N·q differ from those of its population by N·Var(q)·N/m in the mean square. The difference beyond
-    noise is taken two standard errors larger: that fits hardly any noise, and a base that is not good is left.
-    """
-    evidence = problem.evidence
-    precision = evidence.stddevs**-2
-    misfit = (evidence.predicted(base.marginals) - evidence.values) ** 2 * precision - 1
-    spread = dot(evidence.variances(base.marginals, problem.total), precision)
-    beyond = float(misfit.sum()) + 2 * math.sqrt(2 * len(misfit))
-    return spread / max(beyond, spread / MOST_TEMPERATURE)
 
 
 def _diagnostics(chosen: CoupledState, evidence: Evidence) -> Diagnostics:
@@ -192,7 +154,7 @@ def _diagnostics(chosen: CoupledState, evidence: Evidence) -> Diagnostics:
     return Diagnostics(
         solver="Dual",
         stop=POSTERIOR,
-        reason=f"The public rows {_AS_BORNE_OUT}",
+        reason=f"The public rows {AS_BORNE_OUT}",
         estimated_error=math.sqrt(max(chosen.error, 0.0) / evidence.size),
         oracle_calls=chosen.calls,
         schedule=(step,),

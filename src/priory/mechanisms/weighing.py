@@ -62,14 +62,16 @@ class Weighing:
         fewest_for_a_tree: the same for a tree of pairs to be chosen privately, where they cannot be cut into so many.
         seed: see `Dense`.
         thinned: see `Dense`.
+        device: see `Dense`.
     """
 
-    rows: int = 200_000
+    rows: int = 400_000
     model_cells: int = 2_000_000
     fewest_runs: float = 8
     fewest_for_a_tree: float = 3
     seed: int = 0
     thinned: int = 1
+    device: str | None = None
     # At most this is spent on private choices.
     choice_share: ClassVar[Fraction] = Fraction(FEW_RUNS_SHARES[1], sum(FEW_RUNS_SHARES))
 
@@ -169,7 +171,9 @@ class Weighing:
 
     @property
     def _dense(self) -> Dense:
-        return Dense(rows=self.rows, model_cells=self.model_cells, seed=self.seed, thinned=self.thinned)
+        return Dense(
+            rows=self.rows, model_cells=self.model_cells, seed=self.seed, thinned=self.thinned, device=self.device
+        )
 
     def _model(self, answered: "_Answered") -> Model:
         # Where nothing is above the noise the graphical model is the more careful one: it takes what there is.

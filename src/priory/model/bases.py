@@ -242,6 +242,13 @@ class PublicRows(Base):
         kept = np.random.default_rng(0).choice(len(self.codes), rows, replace=False)
         return PublicRows(self.codes[kept], self.domain, self.shares[kept])
 
+    def with_shares(self, shares: Array) -> "PublicRows":
+        """The same rows with other shares; those of none are left out."""
+        rows, has_mass = PublicRows.__new__(PublicRows), shares > 0
+        rows.domain, rows.records = self.domain, float(shares.sum()) ** 2 / float(np.square(shares).sum())
+        rows.codes, rows.shares = self.codes[has_mass], shares[has_mass] / shares.sum()
+        return rows
+
     def bind(self, cliques: Iterable[Clique]) -> Oracle:
         return RowsOracle(Layout.of(self.domain, cliques), self.codes, np.log(self.shares))
 

@@ -100,7 +100,7 @@ class RowsOracle:
     def logs(self, theta: Array) -> Array:
         """The logarithm of each row's tilted share, but for a constant."""
         if self._compiled is not None:
-            return self._log_shares + self._compiled.over_cliques(theta)
+            return self._log_shares + self._compiled.over_tables(theta)
         logs = self._log_shares.copy()
         for cells, span in zip(self._cells, self.layout.spans, strict=True):
             logs += theta[span].take(cells)

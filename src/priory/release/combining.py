@@ -8,7 +8,7 @@ from functools import reduce
 import numpy as np
 
 from priory.errors import OptionError, ReleaseError
-from priory.estimate.prior_strength import WEIGHED
+from priory.estimate.weighed_rows import WEIGHED
 from priory.model.bases import Base
 from priory.privacy.budget import Budget, Currency
 from priory.privacy.explain import guarantee

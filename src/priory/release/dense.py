@@ -12,7 +12,7 @@ import numpy as np
 
 from priory.errors import SizeError
 from priory.estimate.measured import noisy
-from priory.estimate.prior_strength import reweighed, weighed
+from priory.estimate.weighed_rows import weighed
 from priory.model.bases import Base, PublicRows
 from priory.model.diagnostics import Diagnostics
 from priory.model.model import Model
@@ -38,10 +38,11 @@ LEAST_STDDEV = 1.0
 class Dense:
     """How large such a model is."""
 
-    rows: int = 200_000  # about how many are drawn; more for a large table, fewer for a small one
+    rows: int = 400_000  # about how many are drawn; more for a large table, fewer for a small one
     model_cells: int = 2_000_000  # how many cells all tables of the first model may have together
     seed: int = 0  # of the rows, which are drawn from what was answered with noise
     thinned: int = 1  # so many times fewer rows are drawn, for a rehearsal
+    device: str | None = None  # a device of torch on which rows are weighted, such as "cuda"
     # a pair goes into the first model where it is farther from it than noise, by so many standard deviations of that
     telling: float = 1.5
 
@@ -67,8 +68,8 @@ class Dense:
         evidence = noisy(rest, LEAST_STDDEV)
         if not evidence:
             return first
-        last = weighed(evidence, self._rows(first), first.total)
-        return replace(Model.of(reweighed(last), {}, first.total), diagnostics=_both(first, last))
+        last = weighed(evidence, self._rows(first), first.total, device=self.device)
+        return replace(last, diagnostics=_both(first, last))
 
     def wanted(self, total: float) -> int:
         """How many rows stand for so many records as well as more would."""

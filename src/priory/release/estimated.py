@@ -8,7 +8,8 @@ from priory.data.schema import Schema
 from priory.errors import DataError, DomainError
 from priory.estimate.estimator import estimate
 from priory.estimate.measured import evidence, public_total
-from priory.estimate.prior_strength import POSTERIOR, WEIGHED
+from priory.estimate.prior_strength import POSTERIOR
+from priory.estimate.weighed_rows import WEIGHED
 from priory.model.bases import Base, Uniform
 from priory.model.model import Model
 from priory.model.structural_zeros import rules_out, structural_zeros, without_zeros

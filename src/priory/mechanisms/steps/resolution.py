@@ -23,6 +23,8 @@ LEAST_FOR_ONE_WAYS, MOST_FOR_ONE_WAYS = Fraction(1, 10), Fraction(7, 10)
 BARE, STEEP = 0.03, 1.4
 # What is left goes to coarse pairs, to chosen cliques and to everything once, in these shares.
 SHARES = (3, 3, 4)
+# The same where everything is all triples, which tell of what a first model misses, too.
+TRIPLE_SHARES = (1, 2, 7)
 # Where few runs of values are above the noise, what is left goes to coarse pairs, to the choice of a tree and to its
 # pairs: how far the strongest pairs are from independence is above the noise of a choice where their cells drown.
 FEW_RUNS_SHARES = (5, 1, 4)
@@ -36,8 +38,8 @@ FEWEST_FOR_PAIRS = 3
 MOST_RUNS = 16
 # Triples need so many more runs above their noise as pairs would be noisier for being sums of them.
 TRIPLE_RUNS = 4.0
-# Triples of more cells together take minutes to weigh rows by.
-MOST_TRIPLE_CELLS = 2_000_000
+# Triples of more cells together take gigabytes.
+MOST_TRIPLE_CELLS = 25_000_000
 # Pairs of more cells are measured on runs: most of their cells are empty.
 MOST_PAIR_CELLS = 20_000
 # Everything is at most so many pairs, the strongest first.
@@ -76,9 +78,11 @@ class Resolution:
         count = _runs_above_noise(domain, coarse, total, ways=2)
         if count >= fewest_runs:
             triples = _runs_above_noise(domain, everything, total, ways=3)
-            last: Literal["pairs", "triples"] = "triples" if _are_triples_better(domain, triples) else "pairs"
             runs_of_values = int(max(2, min(count, MOST_RUNS)))
-            return cls(coarse, runs_of_values, chosen=chosen, everything=everything, last=last)
+            if not _are_triples_better(domain, triples):
+                return cls(coarse, runs_of_values, chosen=chosen, everything=everything, last="pairs")
+            coarse, chosen, everything = left.split(TRIPLE_SHARES)
+            return cls(coarse, runs_of_values, chosen=chosen, everything=everything, last="triples")
         coarse, everything = left.split(HARDLY_ANY_SHARES)
         count = _runs_above_noise(domain, coarse, total, ways=2)
         runs_of_values = round(max(2, min(COARSER * count, MOST_RUNS)))

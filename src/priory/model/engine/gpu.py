@@ -29,11 +29,9 @@ class TorchContraction:
     """
 
     def __init__(self, layout: Layout, plan: Plan, *, device: str = "cuda", precision: Precision = "float64") -> None:
-        torch = _torch()
+        torch = torch_on(device)
         if precision not in _BOUNDS:
             raise OptionError("precision", f"needs to be one of {list(_BOUNDS)}; got {precision!r}")
-        if device.startswith("cuda") and not torch.cuda.is_available():
-            raise OptionError("device", f"torch finds no GPU for {device!r}; use 'cpu' or leave the device out")
         self.layout = layout
         self.plan = plan
         self.device = device
@@ -163,6 +161,14 @@ class _Tables:
 
     def _view(self, start: int, shape: Any, strides: Any) -> Any:  # noqa: ANN401
         return self.torch.as_strided(self.buffer, tuple(shape), tuple(strides), start)
+
+
+def torch_on(device: str) -> Any:  # noqa: ANN401
+    """The library, where it has the device."""
+    torch = _torch()
+    if device.startswith("cuda") and not torch.cuda.is_available():
+        raise OptionError("device", f"torch finds no GPU for {device!r}; use 'cpu' or leave the device out")
+    return torch
 
 
 def _torch() -> Any:  # noqa: ANN401

@@ -1,0 +1,184 @@
+"""Row weights: the weights of rows that fit noisy answers and stay as close as they can to those the rows came with.
+
+Of rows with shares b that are worth m records, the most likely weights q of n records solve
+
+    minimise  ½ Σ((n·Tq − y)/σ)² + m·KL(q ‖ b),
+
+with T the answers of each row. The search goes over the logarithms of q/b, a number for each row, however many cells
+the answers have. Divided by q, the gradient is m·log(q/b) + n·Tᵀ(n·Tq − y)/σ², but for a constant: at the minimum every
+row is pulled up by the answers as far as its own weight pulls it back. By these natural gradients L-BFGS needs a few
+dozen calls, each a sum over rows and one over cells for every answer.
+
+How the weights move with the answers follows from the same products, by conjugate gradients: the degrees of freedom of
+the fit, and with them Stein's estimate of its error, which chooses m.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from priory.estimate.row_answers import Answers
+
+# Pairs of moves and turns that shape a direction: with ten a fit takes half as many calls again.
+_MEMORY = 30
+_TRIALS = 12
+# The weight of a row that is taken for none.
+_NOTHING = 1e-30
+_ARMIJO = 1e-4
+# A fit has converged where this many steps lowered the objective by less than this part of the whole fall.
+_STEPS, _FLAT = 6, 0.002
+# Calls that the degrees of freedom may take, and the part of themselves below which what a call adds is nothing. With
+# five times as much they are short by a tenth where weights hardly hold back, which are then taken for the best.
+_PROBES, _SETTLED = 80, 0.0005
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """Weights of rows, and how well they fit."""
+
+    logs: Any  # of each row's weight over the one it came with, but for a constant
+    shares: Any  # the weights, adding up to 1
+    records: float  # m, how many records the rows as they came are worth
+    value: float  # the objective
+    misfit: float  # Σ((n·Tq − y)/σ)² over all answers
+    pull: Any  # the natural gradient
+
+
+@dataclass(frozen=True, eq=False)
+class RowFits:
+    """Fits of the weights of rows, at any m."""
+
+    answers: Answers  # what they are fitted to
+    base_logs: Any  # the logarithms of the shares that the rows came with
+    said: Callable[[], None] = lambda: None  # told of each call, for people who wait
+
+    def start(self, records: float) -> Weights:
+        """The rows as they came."""
+        return self.at(0.0 * self.base_logs, records)
+
+    def fitted(self, start: Weights, most: int) -> Weights:
+        """The weights of least objective, in at most so many calls, searched for from these on."""
+        here, memory, calls = start, _Memory(self.answers), 0
+        values = [start.value]
+        while calls < most:
+            gradient = here.shares * here.pull
+            direction = memory.direction(gradient, here)
+            found, tried = self._searched(here, gradient, direction, min(_TRIALS, most - calls))
+            calls += tried
+            if found is None:
+                if not memory.pairs:
+                    break
+                memory.pairs.clear()
+                continue
+            memory.learn(found.logs - here.logs, found.shares * found.pull - gradient)
+            here = found
+            values.append(here.value)
+            if len(values) > _STEPS and values[-1 - _STEPS] - values[-1] < _FLAT * (values[0] - values[-1]):
+                break
+        return here
+
+    def degrees_of_freedom(self, fit: Weights, signs: Any) -> float:  # noqa: ANN401
+        """How much answers of the fit follow the noisy ones, by how they move along random signs of noise."""
+        answers = self.answers
+        sought = self._centred(fit, answers.total * answers.pulled(signs * answers.precision**0.5))
+        residual, direction = sought, 0.0 * sought
+        steepness, degrees = math.inf, 0.0
+        for _ in range(_PROBES):
+            before, steepness = steepness, answers.dot(fit.shares * residual, residual)
+            if not steepness > 0:
+                break
+            direction = residual + (steepness / before) * direction
+            turned = self._turned(fit, direction)
+            length = steepness / answers.dot(fit.shares * direction, turned)
+            # Along conjugate directions what each adds to the product of the solution with the right-hand side is
+            # known at once.
+            added = length * steepness
+            degrees += added
+            residual = residual - length * turned
+            if added < _SETTLED * degrees:
+                break
+        return degrees
+
+    def _turned(self, fit: Weights, direction: Any) -> Any:  # noqa: ANN401
+        """The second derivative of the objective along a direction, divided by the weights."""
+        answers = self.answers
+        self.said()
+        moved = answers.predicted(fit.shares * direction) * answers.precision
+        return fit.records * direction + self._centred(fit, answers.total * answers.pulled(moved))
+
+    def _centred(self, fit: Weights, rows: Any) -> Any:  # noqa: ANN401
+        return rows - self.answers.dot(fit.shares, rows)
+
+    def at(self, logs: Any, records: float) -> Weights:  # noqa: ANN401
+        """Given weights, as a fit at this m would see them."""
+        answers = self.answers
+        self.said()
+        weighted = self.base_logs + logs
+        top = float(weighted.max())
+        shares = answers.exp(weighted - top)
+        mass = float(shares.sum())
+        shares = shares / mass
+        beyond = answers.predicted(shares) - answers.values
+        scaled = beyond * answers.precision
+        misfit = answers.dot(beyond, scaled)
+        gained = logs - (top + math.log(mass))
+        value = misfit / 2 + records * answers.dot(shares, gained)
+        pull = answers.total * answers.pulled(scaled) + records * gained
+        pull = pull - answers.dot(shares, pull)
+        return Weights(logs, shares, records, value, misfit + answers.outside, pull)
+
+    def _searched(self, here: Weights, gradient: Any, direction: Any, most: int) -> tuple[Weights | None, int]:  # noqa: ANN401
+        """The first weights along a direction, shortened as often as it takes, where the objective falls enough."""
+        slope, length = self.answers.dot(gradient, direction), 1.0
+        if not slope < 0:
+            return None, 0
+        for calls in range(1, most + 1):
+            there = self.at(here.logs + length * direction, here.records)
+            promised = length * slope
+            if math.isfinite(there.value) and there.value <= here.value + _ARMIJO * promised:
+                return there, calls
+            # The parabola through the two values and the slope says where to look next.
+            excess = there.value - here.value - promised
+            length *= min(0.5, max(0.1, -0.5 * promised / excess)) if math.isfinite(excess) and excess > 0 else 0.1
+        return None, most
+
+
+class _Memory:
+    """The latest moves and turns of the gradient."""
+
+    def __init__(self, answers: Answers) -> None:
+        self._answers = answers
+        self.pairs: list[tuple[Any, Any, float]] = []
+
+    def learn(self, move: Any, turn: Any) -> None:  # noqa: ANN401
+        """Take in a pair, unless the objective does not curve along it; the oldest one gives way."""
+        curvature = self._answers.dot(move, turn)
+        if curvature > 0:
+            self.pairs = [*self.pairs, (move, turn, 1 / curvature)][-_MEMORY:]
+
+    def direction(self, gradient: Any, here: Weights) -> Any:  # noqa: ANN401
+        """Minus the inverse Hessian of memory times the gradient [Nocedal 1980], begun by the weights alone."""
+        dot, left, steps = self._answers.dot, gradient, []
+        for move, turn, scale in reversed(self.pairs):
+            steps.append(scale * dot(move, left))
+            left = left - steps[-1] * turn
+        stiffness = here.records * (here.shares + _NOTHING)
+        direction = self._scale(here, stiffness) * (left / stiffness)
+        for (move, turn, scale), step in zip(self.pairs, reversed(steps), strict=True):
+            direction = direction + (step - scale * dot(turn, direction)) * move
+        return -direction
+
+    def _scale(self, here: Weights, stiffness: Any) -> float:  # noqa: ANN401
+        """How long a step by the weights alone is: as the last pair says; at first no number moves by over 1."""
+        if not self.pairs:
+            return min(1.0, here.records / max(float(abs(here.pull).max()), 1e-300))
+        _, turn, scale = self.pairs[-1]
+        return 1 / (scale * max(self._answers.dot(turn / stiffness, turn), 1e-300))
+
+
+def random_signs(count: int) -> Any:  # noqa: ANN401
+    """Random signs, always the same ones: what they say of two fits can be compared."""
+    return np.random.default_rng(0).choice([-1.0, 1.0], count)
