@@ -198,8 +198,16 @@ class Redraws:
 
     def hidden(self, query: Query, answer: Array, repeats: Array, source: Source) -> Array:
         """The standard deviation of what redrawing does not show."""
-        growth = self.response.records(self.draws, SEED) / max(self.response.model.total, 1.0)
-        return self.errors.hidden(query, answer, repeats, growth=growth, source=source, measurements=self.measurements)
+        return self.errors.hidden(
+            query, answer, repeats, growth=self._growth, source=source, measurements=self.measurements
+        )
+
+    @cached_property
+    def _growth(self) -> Array:
+        """The part by which all records grow in each draw."""
+        total = np.asarray(self.response.model.total)
+        moved = self.repeats(Query.marginal(self.response.model.domain, ()), total, self.draws) - total
+        return np.asarray(moved.reshape(-1) / max(float(total), 1.0))
 
 
 def laws_of(response: Response, draws: int) -> tuple[SizeLaw, ...]:
