@@ -4,6 +4,7 @@ CPU seconds of the whole process, with the bytecode of the modules at hand, as a
 line is what starting Python and NumPy take by themselves.
 """
 
+import itertools
 import os
 import resource
 import subprocess
@@ -12,17 +13,22 @@ import tempfile
 import time
 from pathlib import Path
 
+import numpy as np
+
 from bench.census import Census
 from bench.jobs_wide import source_of
 from bench.processes import ROOT
 from priory.app.fit import fit
 from priory.data.schema import Schema
 from priory.data.sources.memory import MemorySource
+from priory.queries.domain import Clique
 from priory.release import Release
 
 ROWS, EPSILON, DELTA = 100_000, "1", "1e-9"
 # What each may take, in CPU seconds; of a plan also until its first output.
 FIRST, LATER, REPORT, PLAN, OUTPUT = 2.0, 0.2, 20.0, 40.0, 2.0
+# Pairs and triples that are asked once each, of at most so many cells.
+ASKED, MOST_CELLS = 11, 10_000
 
 
 def run(quick: bool) -> None:  # noqa: FBT001 - the signature of every benchmark
@@ -57,29 +63,37 @@ def _questions(path: Path, environment: dict[str, str]) -> None:
     command: list[str | Path] = [sys.executable, "-m", "priory"]
     measured = {m.query.clique for m in release.measurements}
     pair = next(clique for clique in measured if len(clique) == 2)
-    one, *_, another, third = names = release.domain.attributes
-    other = next((a, b) for a in names[3:] for b in reversed(names) if a < b and (a, b) not in measured)
+    one, *_, another = release.domain.attributes
+    pairs, triples = (_unmeasured(release, ways) for ways in (2, 3))
     number = next((c.name for c in release.columns.modelled if c.is_coarse), None)
     asked = {
         "first question, one column": ([one], FIRST),
         "the same again": ([one], LATER),
         "another column": ([another], LATER),
         "a measured pair": ([*pair], LATER),
-        "a pair that was not measured": ([*other], LATER),
-        "that pair again": ([*other], LATER),
         **({} if number is None else {"a mean": (["--mean", number], LATER)}),
         **({} if number is None else {"a count with a condition": (["--where", f"{number} > 50"], LATER)}),
-        "three columns, at first": ([one, another, third], LATER),
-        "those again": ([one, another, third], LATER),
     }
     # The modules are compiled once, by a question that is not counted.
     _measured([*command, "query", path, "--no-intervals"], {**environment, "PRIORY_CACHE": ""})
     for what, (words, most) in asked.items():
-        is_new = most == FIRST or what.endswith(("at first", "not measured"))
-        took = _measured([*command, "query", path, *words], environment, times=1 if is_new else 5)
+        took = _measured([*command, "query", path, *words], environment, times=1 if most == FIRST else 5)
         print(f"| {path.stem}: {what} | {took:.2f} | {most:g} |", flush=True)
+    for what, cliques in {"pairs": pairs, "triples": triples}.items():
+        each = sorted(_measured([*command, "query", path, *clique], environment) for clique in cliques)
+        said = f"{what} that were not measured, asked once each: median, largest"
+        print(f"| {path.stem}: {said} | {each[len(each) // 2]:.2f}, {each[-1]:.2f} | {LATER:g} |", flush=True)
     took = _measured([*command, "report", path, "-o", path.with_suffix(".html")], environment)
     print(f"| {path.stem}: report | {took:.1f} | {REPORT:g} |", flush=True)
+
+
+def _unmeasured(release: Release, ways: int) -> list[Clique]:
+    """Some sets of columns that no measurement has together, drawn by chance, of a size that people read."""
+    rng, names = np.random.default_rng(0), release.domain.attributes
+    measured = [set(m.query.clique) for m in release.measurements]
+    drawn = (tuple(names[i] for i in rng.permutation(len(names))[:ways]) for _ in range(100 * ASKED))
+    new = (c for c in drawn if release.domain.size_of(c) <= MOST_CELLS and not any(set(c) <= m for m in measured))
+    return list(itertools.islice(new, ASKED))
 
 
 def _planned(table: str, source: MemorySource, schema: Schema, folder: Path, environment: dict[str, str]) -> None:

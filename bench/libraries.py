@@ -140,7 +140,7 @@ def _scipy_softmax(logs: Array) -> tuple[float, Array]:
 
 
 def _blocked(a: Array, b: Array) -> Array:
-    from priory.model.engine.algebra import in_blocks
+    from priory.model.engine.blocks import in_blocks
 
     out = np.empty((len(a), a.shape[1], b.shape[2]))
     left, right, blocks = in_blocks(a, b, out)

@@ -23,6 +23,7 @@ EXPERIMENTS = (
     "discovery",
     "package_tables",
     "skewed_numbers",
+    "forecast_laws",
     "forecasts",
 )
 

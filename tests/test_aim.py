@@ -119,6 +119,17 @@ def test_dependence_is_found(name: str) -> None:
     assert np.abs(release.model.project(("age", "sex")).values - truth).sum() < 0.05 * 2 * 3_000
 
 
+@pytest.mark.parametrize(("cells", "wide"), [(80, 10**9), (240, 2)])
+def test_marginals_of_one_round_fit_the_model_together(cells: int, wide: int) -> None:
+    # Eight columns of 6 values have 48 cells, and each pair of them 24 more: only one is allowed.
+    domain = Domain.of(dict.fromkeys("abcdefgh", 6))
+    alike = np.repeat(np.random.default_rng(0).integers(0, 6, (300, 1)), 8, axis=1)
+    mechanism = AIM(model_cells=cells, wide=wide, together=2, rounds=Fraction(1))
+    release = ran(mechanism, Rows(domain, alike), Budget.zcdp(5))
+    assert any(len(m.query.clique) == 2 for m in release.measurements)
+    assert structure(domain, [m.query.clique for m in release.measurements]).size_in_cells <= 80
+
+
 @pytest.mark.parametrize("name", OURS)
 @pytest.mark.parametrize(
     "source",

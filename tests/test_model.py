@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from priory.errors import DomainError, OptionError, SizeError
-from priory.model import graph
+from priory.model import graph, subtree
 from priory.model.bases import PublicRows, Uniform
 from priory.model.engine.plan import plan
 from priory.model.model import Model
@@ -177,7 +177,7 @@ def test_projecting_a_cut_bag_equals_the_joint() -> None:
 
 @pytest.mark.parametrize("limit", [0, 10**9])
 def test_tables_are_divided_beforehand_or_on_the_way(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(graph, "_DIVIDED_CELLS", limit)
+    monkeypatch.setattr(subtree, "_DIVIDED_CELLS", limit)
     fitted, joint = a_model()
     for clique in (("age", "income"), ("income", "sex", "alone"), ("marital-status", "age")):
         for _ in range(2):

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from priory.errors import DomainError
 from priory.model.bases import Uniform
-from priory.model.engine import algebra, cores
+from priory.model.engine import blocks as engine_blocks
+from priory.model.engine import cores
 from priory.model.engine.contract import Contraction
 from priory.model.engine.layout import Layout
 from priory.model.engine.plan import plan
@@ -236,10 +237,10 @@ def test_a_failure_beside_is_not_lost() -> None:
 def test_a_product_in_blocks_is_the_product(batch: int, m: int, k: int, n: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     a, b, out = rng.normal(size=(batch, m, k)), rng.normal(size=(batch, k, n)), np.empty((batch, m, n))
-    x, y, blocks = algebra.in_blocks(a, b, out)
+    x, y, blocks = engine_blocks.in_blocks(a, b, out)
     np.matmul(x, y, out=blocks)
     np.testing.assert_allclose(out, a @ b, atol=1e-10)
-    rows, columns = algebra.block_of(m, k, n)
+    rows, columns = engine_blocks.block_of(m, k, n)
     assert (rows, columns) == (m, n) or rows * columns * k <= 2**18
 
 

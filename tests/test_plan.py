@@ -4,6 +4,7 @@ from itertools import combinations
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from priory.errors import DomainError, OptionError, SizeError
 from priory.model.engine.plan import Plan, plan
@@ -76,6 +77,25 @@ def test_the_size_with_a_clique_added_is_that_of_the_same_order(case: Case, othe
         sets = [rest | {v} for v, rest in buckets]
         largest = [s for i, s in enumerate(sets) if not any(s < t or (s == t and i < j) for j, t in enumerate(sets))]
         assert p.size_with(extra) == sum(math.prod(case.domain.shape[v] for v in s) for s in largest)
+
+
+@settings(max_examples=200)
+@given(cases(scales=(0.0,)), cases(scales=(0.0,), max_cliques=4))
+def test_a_structure_that_has_grown_is_as_large_as_was_said_before(case: Case, other: Case) -> None:
+    axis, sizer = case.domain.axis, plan(case.domain, case.cliques).sizer
+    for clique in other.cliques:
+        axes = [axis[name] for name in clique if name in axis]
+        said, sizer = sizer.size_with(axes), sizer.grown(axes)
+        assert sizer.size == said
+        assert sizer.size_with(axes) == said
+
+
+@given(cases(scales=(0.0,)), cases(scales=(0.0,), max_cliques=3), st.integers(0, 5_000))
+def test_a_clique_fits_where_the_size_with_it_does(case: Case, other: Case, limit: int) -> None:
+    axis, sizer = case.domain.axis, plan(case.domain, case.cliques).sizer
+    for clique in (*case.cliques[:1], *other.cliques):
+        axes = [axis[name] for name in clique if name in axis]
+        assert sizer.fits(axes, limit) == (sizer.size_with(axes) <= limit)
 
 
 def test_long_chains_and_wide_stars_keep_their_width() -> None:

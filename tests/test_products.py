@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from priory.estimate.products import combined, dot, dots
-from priory.model.engine.algebra import matrices
+from priory.model.engine.blocks import matrices
 
 sizes = st.one_of(st.integers(0, 40), st.integers(8_180, 8_200), st.integers(16_370, 50_000))
 

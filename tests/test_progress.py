@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 from priory import work
+from priory.app.fit import fit
 from priory.cli import output, progress
 from priory.cli.progress import EVERY, FIRST, Lines, Pace, counting, paced, spoken, time_left, working
 from priory.data.cells import Cells
+from priory.data.schema import Schema
 from priory.data.table import Table
 from priory.privacy.budget import Budget
 from priory.privacy.progress import Step
@@ -72,6 +74,66 @@ def test_rounds_of_a_fit_say_what_was_spent_and_how_long_it_takes() -> None:
         pace.told(Step(number, 4, Fraction(number - 1, 4), Budget.zcdp(1)))
     assert str(pace) == "round 3 of 4, ρ = 0.5 of 1 spent, about 16 s left"
     assert spoken(59.6) == "60 s"
+
+
+def test_the_last_step_of_a_fit_is_reckoned_by_itself_once_everything_is_spent() -> None:
+    clock = Clock()
+    pace = Pace("reading the table", clock)
+    pace.told(Step(1, None, Fraction(0), Budget.zcdp(1)))
+    clock.seconds += 5
+    pace.told(Step(2, None, Fraction(1, 2), Budget.zcdp(1)))
+    # Before the end, what estimates report of themselves says nothing of the whole.
+    pace.heard(0.9, "estimating")
+    assert pace.left == pytest.approx(5)
+    clock.seconds += 5
+    pace.told(Step(3, None, Fraction(1), Budget.zcdp(1), note="weighing rows"))
+    assert pace.left is None
+    for share in (0.25, 0.1, 0.75):
+        clock.seconds += 10
+        pace.heard(share, "weighing rows")
+    assert str(pace) == "round 3, ρ = 1 of 1 spent: weighing rows, about 10 s left"
+
+
+def test_a_fit_that_weighs_rows_reports_how_far_its_last_step_is() -> None:
+    spent: list[float] = []
+    heard: list[float] = []
+    rng = np.random.default_rng(0)
+
+    def told(step: Step) -> None:
+        spent.append(step.share)
+        heard.clear()
+
+    with work.heard_by(lambda share, _: heard.append(share)):
+        fit(
+            {name: rng.integers(0, 3, 500) for name in "abcde"},
+            Schema.coded(dict.fromkeys("abcde", 3)),
+            epsilon=1,
+            delta=1e-6,
+            mechanism="weighing",
+            progress=told,
+        )
+    assert spent[-1] == 1
+    shares = [share for share in heard if share >= 0.2]
+    assert len(shares) >= 3
+    assert shares == sorted(shares)
+
+
+def test_work_that_another_clock_measures_reports_that_it_goes_on() -> None:
+    heard: list[tuple[float, str]] = []
+    shares = iter((0.2, 0.3, 0.4))
+    with work.heard_by(lambda share, note: heard.append((share, note))), work.stage(0.5, 1.0, "second half"):
+        with work.measured_by(lambda: next(shares), "rehearsing"):
+            for _ in work.tracked(range(2), "fitting"):
+                pass
+            work.reached(0.99, "nearly done")
+        work.reached(1.0, "done")
+    assert heard == [
+        (0.5, "second half"),
+        (pytest.approx(0.6), "rehearsing"),
+        (pytest.approx(0.65), "rehearsing"),
+        (pytest.approx(0.7), "rehearsing"),
+        (1.0, "done"),
+    ]
 
 
 def test_loops_inside_loops_refine_the_share() -> None:

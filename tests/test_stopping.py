@@ -16,7 +16,8 @@ from priory.estimate.evidence import Evidence, Implied
 from priory.estimate.papers.dual_averaging import DualAveraging
 from priory.estimate.papers.mirror_descent import MirrorDescent
 from priory.estimate.papers.raking import Raking
-from priory.estimate.path import levels
+from priory.estimate.path import levels, share_to_go
+from priory.estimate.problem import State
 from priory.estimate.risk import CoupledState
 from priory.model.bases import Product, PublicRows
 from priory.model.diagnostics import Diagnostics
@@ -237,6 +238,23 @@ def test_a_warm_start_takes_fewer_calls_than_a_cold_one_and_is_about_as_good() -
     warm, cold = estimate(order, WIDE, warm=before), estimate(order, WIDE)
     assert diagnostics(warm).oracle_calls < 0.8 * diagnostics(cold).oracle_calls
     assert squared_error(warm, table, measurements) < 1.1 * squared_error(cold, table, measurements)
+
+
+@given(st.floats(0.5, 30.0), st.floats(0.0, 1.0))
+def test_a_step_from_far_off_that_gains_is_taken_whole(off: float, beside: float) -> None:
+    # From answers that miss theirs by `off` to answers that meet them, while as many others come to be `beside` theirs.
+    begin, end = np.repeat([off, 0.0], 100), np.repeat([0.0, beside], 100)
+    state = State(np.empty(0), np.empty(0), 0.0)
+    before, last = (CoupledState(state, state, fitted, float(fitted @ fitted), 0.0) for fitted in (begin, end))
+    discrepancy = float(np.mean(begin**2))
+    share = share_to_go(before, last, 1.0, discrepancy)
+    if discrepancy > 4 and beside < off:
+        assert share >= 1
+    else:
+        assert share == last.share_from(before)
+    if beside < off:
+        # Back again nothing is gained.
+        assert share_to_go(last, before, 1.0, 1e6) < 1
 
 
 def test_a_warm_start_from_other_measurements_is_ignored() -> None:

@@ -297,3 +297,22 @@ def test_rows_that_the_answers_bear_out_are_left_alone() -> None:
     )
     # The noise of 27 answers is fitted hardly at all, where nothing but noise is there to fit.
     assert moved < noisy / 2
+
+
+@pytest.mark.parametrize("fewest_runs", [2, np.inf])
+def test_a_tree_that_ties_all_attributes_is_measured_again(fewest_runs: float) -> None:
+    rng = np.random.default_rng(0)
+    column, domain = rng.integers(0, 8, 40_000), Domain.of(dict.fromkeys("abcdef", 8))
+    tied = np.stack([rng.permutation(8)[column] for _ in domain], axis=1)
+    release = weighed_release(Rows(domain, tied), Budget.gaussian("1/400"), fewest_runs=fewest_runs)
+    # They come last, and twice.
+    pairs = [m.query for m in release.measurements][-10:]
+    assert pairs[:5] == pairs[5:]
+    assert {len(query.clique) for query in pairs} == {2}
+
+
+def test_single_attributes_are_measured_again_where_nothing_ties_them() -> None:
+    domain = Domain.of(dict.fromkeys("abcdef", 4))
+    free = np.random.default_rng(0).integers(0, 4, (40_000, 6))
+    release = weighed_release(Rows(domain, free), Budget.gaussian("1/400"), fewest_runs=np.inf)
+    assert [len(m.query.clique) for m in release.measurements[-11:]] == [2] * 5 + [1] * 6

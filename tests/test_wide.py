@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from priory.model import graph
+from priory.model import graph, subtree
 from priory.model.bases import Uniform
 from priory.model.model import Model
 from priory.queries.domain import Domain
@@ -33,7 +33,7 @@ def test_answers_across_bags_lose_nothing_however_wide_the_potentials(
     shared: int, divided: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(graph, "_SHARED_CELLS", shared)
-    monkeypatch.setattr(graph, "_DIVIDED_CELLS", divided)
+    monkeypatch.setattr(subtree, "_DIVIDED_CELLS", divided)
 
     @settings(max_examples=60)
     @given(cases(scales=WIDTHS), st.data())
@@ -59,7 +59,7 @@ def test_cut_bags_and_their_neighbours_lose_nothing_either(
     width: float, divided: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(graph, "_SHARED_CELLS", 0)
-    monkeypatch.setattr(graph, "_DIVIDED_CELLS", divided)
+    monkeypatch.setattr(subtree, "_DIVIDED_CELLS", divided)
     domain = Domain.of({f"a{i}": 8 for i in range(5)} | {"b": 3, "c": 4})
     cliques = (*combinations([f"a{i}" for i in range(5)], 2), ("a0", "b"), ("a0", "c"), ("a1", "c"))
     for seed in range(3):
@@ -82,7 +82,7 @@ def test_values_with_next_to_no_mass_overflow_nothing_in_tables_too_large_to_div
     lowest: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(graph, "_SHARED_CELLS", 0)
-    monkeypatch.setattr(graph, "_DIVIDED_CELLS", 0)
+    monkeypatch.setattr(subtree, "_DIVIDED_CELLS", 0)
     names = [f"b{i}" for i in range(4)]
     domain = Domain.of({"a": 3} | dict.fromkeys(names, 4))
     cliques = (("a",), *(("a", name) for name in names))

@@ -90,6 +90,17 @@ def reached(share: float, note: str) -> None:
 
 
 @contextmanager
+def measured_by(share: Callable[[], float], note: str) -> Iterator[None]:
+    """Report of the work inside only that it goes on, and how far `share` says that all is."""
+    whole = at_hand.get()
+    if whole is None:
+        yield
+        return
+    with heard_by(lambda *_: whole.listener(whole.start + share() * whole.width, note)):
+        yield
+
+
+@contextmanager
 def meanwhile(task: Callable[[], object], pause: Callable[[], float]) -> Iterator[None]:
     """Do a task again and again while the work inside lasts, after a pause each time.
 

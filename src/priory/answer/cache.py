@@ -18,7 +18,7 @@ except ImportError:
     from hashlib import blake2b
 
 # Changes with what is kept: files of other versions are not read.
-_VERSION = 1
+_VERSION = 2
 
 
 def folder(kind: str) -> Path | None:

@@ -12,9 +12,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from priory.answer.basis import Drawn
 from priory.answer.errors import Errors
@@ -27,9 +28,14 @@ from priory.queries.domain import Clique, Domain
 from priory.queries.factor import Array
 from priory.queries.query import Query
 
-_MAGIC = b"priory answers 1\n"
+if TYPE_CHECKING:
+    from priory.answer.kept_tree import KeptTree
+
+_MAGIC = b"priory answers 3\n"
 _SIZES = struct.Struct("<QI")  # of the header: its bytes and its checksum
 _MOST_HEADER = 2**26
+# Larger tables are not put together from the tree: they are asked of the release.
+CARRIED_CELLS = 150_000
 
 
 class NotKept(LookupError):
@@ -42,6 +48,7 @@ class KeptTable:
 
     clique: Clique  # its attributes, in the domain's order
     source: Source  # where it comes from
+    named: Source  # the same by its right name, where it rests on independence alone
     estimate: Array  # the model's answers
     moves: Array  # how far they move in each draw, one more axis in front
 
@@ -120,14 +127,13 @@ class KeptTables:
     def _drawn(self, query: Query, level: float | None) -> Drawn:
         table = self.table(query.clique)
         answer, moves = table.answer(query)
-        source = cast(Source, self.facts["tables"][_key(query.clique)]["named"])
         if level is None:
-            return Drawn(answer, np.empty((0, *answer.shape)), np.full(answer.shape, np.nan), source)
+            return Drawn(answer, np.empty((0, *answer.shape)), np.full(answer.shape, np.nan), table.named)
         noise = [*self.marginals(query.clique), *self._others(query.clique)]
         hidden = self.errors.hidden(
             query, answer, answer + moves, growth=self._growth, source=table.source, measurements=noise
         )
-        return Drawn(answer, answer + moves, hidden, source)
+        return Drawn(answer, answer + moves, hidden, table.named)
 
     @cached_property
     def _growth(self) -> Array:
@@ -139,10 +145,31 @@ class KeptTables:
         """The marginal of these attributes."""
         described = self.facts["tables"].get(_key(clique))
         if described is None:
-            raise NotKept(clique)
+            return self._carried(clique)
         shape = self.domain.project(clique).shape
         array = self._array(described["at"], (1 + described["draws"], *shape))
-        return KeptTable(clique, described["source"], array[0], array[1:])
+        return KeptTable(clique, described["source"], described["named"], array[0], array[1:])
+
+    def _carried(self, clique: Clique) -> KeptTable:
+        """The marginal of attributes that were not measured together, carried through the tree."""
+        others = (*self.facts["measurements"], *self.facts["others"])
+        is_measured = any(set(clique) <= set(each["clique"]) for each in others)
+        if self._tree is None or is_measured or self.domain.size_of(clique) > CARRIED_CELLS:
+            raise NotKept(clique)
+        carried = self._tree.marginal(clique)
+        if not all(np.isfinite(each).all() for each in carried):
+            raise NotKept(clique)
+        groups = dict(zip(self.domain, self.facts["groups"], strict=True))
+        is_tied = len({groups[name] for name in clique}) <= 1
+        return KeptTable(clique, "inferred", "inferred" if is_tied else "independent by assumption", *carried)
+
+    @cached_property
+    def _tree(self) -> "KeptTree | None":
+        # What is in a table needs nothing of this.
+        from priory.answer.kept_tree import KeptTree
+
+        described = self.facts.get("tree")
+        return None if described is None else KeptTree(described, self.domain, self._array)
 
     def arrays(self) -> bytes:
         """All arrays as they are."""
@@ -153,10 +180,10 @@ class KeptTables:
         except OSError:
             raise NotKept(self.path) from None
 
-    def _array(self, at: Sequence[int], shape: tuple[int, ...]) -> Array:
+    def _array(self, at: Sequence[int], shape: tuple[int, ...], kind: DTypeLike = np.float64) -> Array:
         offset, checksum = at
         try:
-            found = np.fromfile(self.path, np.float64, math.prod(shape), offset=self.start + offset)
+            found = np.fromfile(self.path, kind, math.prod(shape), offset=self.start + offset)
         except OSError:
             raise NotKept(self.path) from None
         if len(found) != math.prod(shape) or zlib.crc32(found.data) != checksum:
@@ -199,9 +226,9 @@ class KeptFile:
         """Whether the table of these attributes is in it."""
         return _key(clique) in self.facts["tables"]
 
-    def add(self, array: Array) -> list[int]:
+    def add(self, array: Array, kind: DTypeLike = np.float64) -> list[int]:
         """Add an array; where it begins and its checksum."""
-        offset, data = self.size, np.ascontiguousarray(array, dtype=np.float64).tobytes()
+        offset, data = self.size, np.ascontiguousarray(array, dtype=kind).tobytes()
         self.arrays.append(data)
         return [offset, zlib.crc32(data)]
 

@@ -18,6 +18,7 @@ from priory.privacy.measurement import Measurement
 from priory.queries.domain import Clique, Domain
 from priory.queries.factor import Array
 from priory.queries.query import Query
+from priory.work import tracked
 
 # Draws of a million cells each would take gigabytes: then there are fewer of them.
 _DRAWN_CELLS = 20_000_000
@@ -82,7 +83,8 @@ class Redrawing:
     def _inferred(self, redraws: Redraws, queries: Sequence[Query], answers: Sequence[Array], most: int) -> list[Array]:
         if not queries:
             return []
-        return redraws.inferred([self._asked(model).answers(queries) for model in redraws.models[:most]], answers)
+        models = tracked(redraws.models[:most], "redrawing noise")
+        return redraws.inferred([self._asked(model).answers(queries) for model in models], answers)
 
     def _asked(self, model: Model) -> Model:
         """The model itself, or a copy that takes its tables with it when it goes."""

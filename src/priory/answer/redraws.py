@@ -35,7 +35,7 @@ _EDGES = np.array([0.03, 0.1, 0.3, 1.0, 2.0, 5.0, 20.0, 100.0])
 # So many of the draws make models, for answers that were not measured: their noise is the smaller part of their error.
 MODELS = 10
 # How far along its potentials a model goes: as far as it is straight.
-_STRIDE = 1e-4
+STRIDE = 1e-4
 # So many measured tables say how far moved models go.
 _COMPARED = 8
 # Draws from which the errors are found; and how many numbers all draws together may have.
@@ -157,7 +157,7 @@ class Redraws:
         return self.response.said(self.counts[:, : min(self.draws, MODELS)], SEED)
 
     @cached_property
-    def _share(self) -> float:
+    def share(self) -> float:
         """How much of the way along its potentials a model goes: as far as its measured tables move.
 
         On a tree of tables that is all of it; where tables overlap, each has what others say of it in its own move.
@@ -184,17 +184,17 @@ class Redraws:
         records = self.response.records(count, SEED)
         moved = []
         for k in range(count):
-            tables = {c: Factor(model.domain.project(c), _STRIDE * table[..., k]) for c, table in self.said.items()}
-            moved.append(Model(model.base, merged(model.potentials, tables), model.total + _STRIDE * records[k]))
+            tables = {c: Factor(model.domain.project(c), STRIDE * table[..., k]) for c, table in self.said.items()}
+            moved.append(Model(model.base, merged(model.potentials, tables), model.total + STRIDE * records[k]))
         return tuple(moved)
 
     def inferred(self, asked: Sequence[list[Array]], answers: Sequence[Array]) -> list[Array]:
         """From answers of the moved models, those of each query in each draw."""
         moved = self._moved(asked, answers)
-        return [answer + self._share * each for answer, each in zip(answers, moved, strict=True)]
+        return [answer + self.share * each for answer, each in zip(answers, moved, strict=True)]
 
     def _moved(self, asked: Sequence[list[Array]], answers: Sequence[Array]) -> list[Array]:
-        return [np.array([(each[i] - answer) / _STRIDE for each in asked]) for i, answer in enumerate(answers)]
+        return [np.array([(each[i] - answer) / STRIDE for each in asked]) for i, answer in enumerate(answers)]
 
     def hidden(self, query: Query, answer: Array, repeats: Array, source: Source) -> Array:
         """The standard deviation of what redrawing does not show."""

@@ -6,8 +6,12 @@ bug and shows its traceback.
 
 import os
 import sys
+from collections.abc import Callable
 from functools import partial
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    from priory.cli.asking import Asked
 
 __all__ = ["main"]
 
@@ -15,16 +19,16 @@ __all__ = ["main"]
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run the command line and end the process with its exit code."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    printed = None
+    asked, printed = None, None
     if arguments[:1] == ["query"]:
         if "numpy" not in sys.modules:
             # Answers are sums of small tables: threads would cost more to start than they save.
             os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-        printed = _answered_at_once(arguments[1:])
+        asked, printed = _answered_at_once(arguments[1:])
     if printed is None:
         from priory.cli.frame import command_line, run
 
-        run(arguments, command_line)
+        run(arguments, command_line if asked is None else partial(_answered, asked))
     try:
         printed()
         sys.stdout.flush()
@@ -35,17 +39,24 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     sys.exit(0)
 
 
-def _answered_at_once(arguments: list[str]) -> "partial[None] | None":
-    """How to print the answer to a question that what was kept answers; None for any other."""
-    from priory.cli.asking import SHOWN, answered_at_once
+def _answered_at_once(arguments: list[str]) -> "tuple[Asked | None, Callable[[], None] | None]":
+    """A question that is plainly one, and how to print its answer where what was kept has it."""
+    from priory.cli.asking import asked_plainly, kept_answer
 
-    found = answered_at_once(arguments)
-    if found is None:
-        return None
-    from priory.cli.printing import print_answer
+    asked = asked_plainly(arguments)
+    table = None if asked is None else kept_answer(asked)
+    if asked is None or table is None:
+        return asked, None
+    from priory.cli.asking import print_asked
 
-    asked, table = found
-    return partial(print_answer, table, shown=SHOWN, limit=asked.limit, as_csv=asked.as_csv, as_json=asked.as_json)
+    return asked, partial(print_asked, asked, table)
+
+
+def _answered(asked: "Asked", _: list[str]) -> None:
+    """Ask the release itself, without waiting for what reads and explains all options."""
+    from priory.cli.query import answer
+
+    answer(asked)
 
 
 def _again(error: BaseException, _: list[str]) -> NoReturn:

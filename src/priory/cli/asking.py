@@ -1,8 +1,8 @@
 """Asking: the options of a question, and its answer at once where a file holds what it needs.
 
 Starting takes most of the time of a question that was asked before. Here nothing is imported that it does not need,
-and `priory query` comes here first: whatever is not plainly a question, or cannot be answered from what was kept, is
-left to the whole command line, with its help and its errors.
+and `priory query` comes here first: whatever is not plainly a question is left to the whole command line, with its help
+and its errors.
 """
 
 import os
@@ -84,17 +84,22 @@ class Asked:
         return cls(release, question, limit, options["csv"], options["json"])
 
 
-def answered_at_once(arguments: Sequence[str]) -> "tuple[Asked, Table] | None":
-    """The answer to what follows the verb, where it can be had at once; None leaves it to the whole command line."""
+def asked_plainly(arguments: Sequence[str]) -> Asked | None:
+    """What follows the verb, where it is plainly a question; None leaves it to the whole command line."""
     typed = _typed(arguments)
     if typed is None or "_PRIORY_COMPLETE" in os.environ:
         return None
     try:
-        asked = Asked.of(*typed)
+        return Asked.of(*typed)
     except OptionError:
         return None
-    table = kept_answer(asked)
-    return None if table is None else (asked, table)
+
+
+def print_asked(asked: Asked, table: "Table") -> None:
+    """Print the answer to a question as it was asked for."""
+    from priory.cli.printing import print_answer
+
+    print_answer(table, shown=SHOWN, limit=asked.limit, as_csv=asked.as_csv, as_json=asked.as_json)
 
 
 def kept_answer(asked: Asked) -> "Table | None":

@@ -105,7 +105,8 @@ def plan(
         write(f"\nFor {'rho' if rho else 'epsilon'} = {price}, {fitness}")
     _show_worst(forecast.rehearsals[-1])
     if public_table is None:
-        say("A made-up table is a guess at how columns depend; give --public to rehearse on rows like yours.")
+        say("No made-up table is like yours: columns that are more even, or depend more, have larger errors.")
+        say("Give --public to rehearse on rows like yours.")
     else:
         say("Public rows, drawn anew, played the private table: one that differs by more than chance is farther off.")
 

@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TimeElapsedColumn
@@ -37,6 +37,7 @@ class Pace:
         self.done = 0.0
         self._now, self._began = now, now()
         self._seen: list[tuple[float, float]] = []
+        self.is_spent = False  # whether a fit has come to its last step, in which it only estimates
 
     @property
     def elapsed(self) -> float:
@@ -53,6 +54,14 @@ class Pace:
     def told(self, step: Step) -> None:
         """A round of a fit begins: by rounds where their number is known, else by what was spent."""
         self.reached((step.number - 1) / step.of if step.of else step.share, f"{step}")
+        if step.of is None and step.share >= 1:
+            # What is spent says nothing of the last step: it is reckoned by itself.
+            self.is_spent, self._seen = True, [(self.elapsed, 0.0)]
+
+    def heard(self, share: float, _: str) -> None:
+        """A share of the last step of a fit is done."""
+        if self.is_spent and share > self._seen[-1][1]:
+            self._seen.append((self.elapsed, share))
 
     @property
     def left(self) -> float | None:
@@ -127,8 +136,15 @@ class _Words(ProgressColumn):
 @contextmanager
 def shown(what: str, *, is_wanted: bool = True) -> Iterator[Tell]:
     """The round of a fit, what was spent and the time left."""
-    with paced(what, is_wanted=is_wanted) as pace:
-        yield pace.told if is_wanted else silent
+    with paced(what, is_wanted=is_wanted) as pace, ExitStack() as stack:
+
+        def tell(step: Step) -> None:
+            pace.told(step)
+            if pace.is_spent:
+                # Until then rounds say more than the estimates inside them.
+                stack.enter_context(heard_by(pace.heard))
+
+        yield tell if is_wanted else silent
 
 
 @contextmanager

@@ -7,13 +7,13 @@ from typing import Annotated, Any
 
 import typer
 
-from priory.cli.asking import OPTIONS, SHOWN, Asked, Option, kept_answer
-from priory.cli.printing import print_answer
+from priory.cli.asking import OPTIONS, Asked, Option, kept_answer, print_asked
 from priory.cli.progress import working
 from priory.data.table import Table
 from priory.errors import PrioryError
 from priory.release import Release
 from priory.release.keeping import keep
+from priory.work import stage
 
 _TYPES: dict[str, Any] = {
     "text": str | None,
@@ -30,19 +30,25 @@ def query(**given: Any) -> None:  # noqa: ANN401 - options of several types
 
     Without columns, the number of rows; with them, a marginal.
     """
-    asked = Asked.of(given.pop("release"), given.pop("columns") or [], given)
+    answer(Asked.of(given.pop("release"), given.pop("columns") or [], given))
+
+
+def answer(asked: Asked) -> None:
+    """Ask the release, keep what the next questions need, and print the answer."""
     with working("answering", is_wanted=not asked.as_json):
         table = _answered(asked)
-    print_answer(table, shown=SHOWN, limit=asked.limit, as_csv=asked.as_csv, as_json=asked.as_json)
+    print_asked(asked, table)
 
 
 def _answered(asked: Asked) -> Table:
-    release = Release.load(asked.release)
-    with suppress(PrioryError):
+    with stage(0.0, 0.2, "reading the release"):
+        release = Release.load(asked.release)
+    with suppress(PrioryError), stage(0.2, 0.9, "answering"):
         # What is wrong with a question is said below.
         keep(release, asked.release, asked.question.cliques(release.columns))
-    # The same digits as the next time; sums in another order differ in the last ones.
-    return kept_answer(asked) or release.ask(asked.question)
+    with stage(0.9, 1.0, "answering"):
+        # The same digits as the next time; sums in another order differ in the last ones.
+        return kept_answer(asked) or release.ask(asked.question)
 
 
 def _parameter(option: Option) -> inspect.Parameter:

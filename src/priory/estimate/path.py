@@ -23,6 +23,9 @@ SPREAD = 10.0
 PRIOR = 2.0
 # A step is taken on a rough estimate of its error where the share of it to go is larger than this.
 _CLEAR = 1.5
+# A mean squared misfit, in units of the noise, from which a step that gains is taken whole: the way from so far is not
+# straight, and the best part of it by a parabola is no reason to stop. A warm start can be that far.
+_FAR = 4.0
 # A smaller part of a step than this does not pay for its calls.
 _LEAST = 0.05
 # Small steps without a gain before the search is given up.
@@ -166,7 +169,7 @@ def _large_steps(coupling: CoupledFits, start: CoupledState, caution: float) -> 
         care = caution if len(points) == 1 else 1.0
         if last.share_from(before, care) < _CLEAR:
             last = coupling.sharpened(before, last)
-        share = last.share_from(before, care)
+        share = share_to_go(before, last, care, points[-1].discrepancy)
         points.append(_coupled_point(coupling, last))
         status = coupling.solver.status(coupling.problem, last.fit)
     if share >= 1:
@@ -179,6 +182,13 @@ def _large_steps(coupling: CoupledFits, start: CoupledState, caution: float) -> 
         # The way between two points far apart is not straight: a part of it can be worse than either end.
         return _ended(points, before, len(points) - 3, 1.0, status)
     return _ended(points, part, len(points) - 2, share, status)
+
+
+def share_to_go(before: CoupledState, last: CoupledState, caution: float, discrepancy: float) -> float:
+    """How much of a step to take, from a fit whose answers are off by this mean square: 1 or more for all of it."""
+    share = last.share_from(before, caution)
+    is_sure = discrepancy > _FAR and last.error < before.error and share >= _LEAST
+    return max(share, 1.0) if is_sure else share
 
 
 def _small_steps(coupling: CoupledFits, start: CoupledState, caution: float) -> _Descent:

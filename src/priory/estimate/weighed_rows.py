@@ -21,8 +21,11 @@ from priory.model.diagnostics import Diagnostics, ScheduledLevel
 from priory.model.model import Model
 from priory.privacy.measurement import Measurement
 from priory.queries.factor import Array
+from priory.work import reached, stage
 
 WEIGHED = "weighed"
+# What whoever waits is told.
+_WORDS = "weighing rows"
 # A bought model is never worth more than so many times the records.
 MOST_TEMPERATURE = 1000.0
 # Of fits whose errors differ by less than this part, the one that stays closest to the rows is taken: it has less noise
@@ -55,10 +58,14 @@ def weighed(
     """
     part = base.thinned(max(1, searched // len(measurements)))
     search = _fits(measurements, part, total, device, said)
-    found = _of_least_error(search, _most_calls(len(part.codes), len(measurements)))
+    # Three fits to a part of the rows, and one to all of them where these are more.
+    searching = 3 * len(part.codes)
+    with stage(0.0, searching / (searching + (0 if part is base else len(base.codes))), _WORDS):
+        found = _of_least_error(search, _most_calls(len(part.codes), len(measurements)))
     if part is base or found.multiple is None:
         fit = found.fit
     else:
+        reached(searching / (searching + len(base.codes)), _WORDS)
         fits = _fits(measurements, base, total, device, said)
         records = found.multiple * _likely_records(fits.answers, fits.start(0.0))
         fit = fits.fitted(fits.start(records), _most_calls(len(base.codes), len(measurements)))
@@ -108,7 +115,9 @@ def _of_least_error(fits: RowFits, most: int) -> _Found:
         return _Found(fit, multiple, fit.misfit - answers.size + 2 * degrees, degrees)
 
     found = [_Found(base, None, base.misfit - answers.size), at(2.0, base)]
+    reached(1 / 3, _WORDS)
     found.append(at(1.0, found[1].fit))
+    reached(2 / 3, _WORDS)
     is_colder = found[2].error < found[1].error
     found.append(at(0.5, found[2].fit) if is_colder else at(4.0, found[1].fit))
     least = min(found, key=lambda each: each.error)

@@ -45,6 +45,8 @@ class AIM:
         rounds: for each attribute, over how many rounds the rest is spread, if each moves the estimate.
         choosing: what part of a round's budget picks its marginal.
         model_cells: how many cells all tables of the model may have together when all is spent; less before.
+        wide: from twice so many attributes on, the cells are fewer in proportion to those beyond the first so many:
+            more attributes take more rounds, and each goes over all cells.
         together: of how many attributes one round measures one marginal, and of twice as many two.
         grown: everything is estimated anew where there are so many times the measurements of the last time; in
             between a new one is taken in by its clique alone.
@@ -58,6 +60,7 @@ class AIM:
     rounds: Fraction = Fraction(4)
     choosing: Fraction = Fraction(1, 10)
     model_cells: int = 2_000_000
+    wide: int = 25
     together: int = 20
     grown: float = 1.25
     most_candidates: int = 5_000
@@ -75,6 +78,7 @@ class AIM:
             one_ways=alike,
             rounds=rounds,
             model_cells=10_000_000,
+            wide=10**9,
             together=10**9,
             grown=1.0,
             most_candidates=10**9,
@@ -100,6 +104,7 @@ class AIM:
         candidates = self._checked(domain)
         fitted, left = self._measured_one_ways(curator, budget, start, paid)
         share = left / max(Fraction(1), self.rounds * len(domain))
+        cells = self.model_cells * min(1.0, self.wide / max(1, len(domain) - self.wide))
         number = 0
         while left > 0:
             # What would not pay for two more measurements is spent with the last ones.
@@ -107,7 +112,7 @@ class AIM:
             share = share if left >= (several + 1) * share else left / several
             number += 1
             curator.report_progress(number)
-            most = self.model_cells * float(1 - (left - several * share) / budget.amount)
+            most = cells * float(1 - (left - several * share) / budget.amount)
             before = len(fitted.measurements)
             some = candidates.some(max(self.most_candidates, several * LEAST_CANDIDATES), number)
             fitted, has_moved = self._round(curator, [budget.worth(share)] * several, fitted, some, most)
@@ -165,9 +170,13 @@ class AIM:
         answers = dict(zip(worth.queries, fitted.model.answers(worth.queries), strict=True))
         taken: set[str] = set()
         moved: list[bool] = []
+        sizer, limit = planned.sizer, max(most_cells, planned.size_in_cells)
         for number, share in enumerate(shares):
             group = range(number, len(worth.queries), len(shares))
             free = [i for i in group if taken.isdisjoint(worth.queries[i].clique)]
+            # Each one fits by itself; beside those of this round it may not.
+            if number:
+                free = [i for i in free if sizer.fits([domain.axis[v] for v in worth.queries[i].clique], limit)]
             if not free:
                 continue
             choosing, measuring = share.split((self.choosing, 1 - self.choosing))
@@ -183,4 +192,5 @@ class AIM:
                 fitted, after = fitted.nudged(measurement, answers[query])
             moved.append(float(np.abs(after - answers[query]).sum()) > worth.noise[free[pick.query]])
             taken.update(query.clique)
+            sizer = sizer.grown(domain.axis[name] for name in query.clique)
         return fitted, 2 * sum(moved) >= len(moved)

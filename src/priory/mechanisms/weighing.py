@@ -18,6 +18,7 @@ from priory.privacy.curator import Curator
 from priory.privacy.journal import Transcript
 from priory.privacy.measurement import Measurement
 from priory.queries.domain import Clique, Domain
+from priory.queries.factor import Array
 from priory.queries.query import Query
 from priory.release import Release
 from priory.release.dense import Dense
@@ -35,6 +36,13 @@ MOST_PLACES = 40_000_000
 MOST_TREE_CELLS = 1_000_000
 # A pair's distance from what a noisy tree implies has about so many times the noise of its own answers.
 NOISE_OF_A_TREE = 1.8
+
+# The mean total variation distance of chosen cliques from independence from which on other pairs can tell little beyond
+# them: what an attribute has in common with another is then mostly what it has with its neighbours in the tree, and
+# noise on one of these is noise on all that hangs on it.
+TIED = 0.3
+# The distance below which the closest pairs tell nothing, and others less.
+UNTIED = 0.01
 
 # Has queries answered for a share of the budget, in proportion to their weights, by a curator or from what one answered
 # before; nothing where nothing was answered. The note is for people.
@@ -119,13 +127,36 @@ class Weighing:
         if self._takes_long(first):
             return refitted(release, None)
         asked = OneWays().strategy(release.domain)
-        answered = self._answered(asked, first, budget, lambda *_: next(batches, ()), lambda *_: queries)
+        answered = self._answered(
+            asked,
+            first,
+            budget,
+            lambda *_: next(batches, ()),
+            lambda one_ways, _: queries if _merged_pairs(one_ways) else (),
+        )
         return release.with_model(self._model(answered))
 
+    def is_left_to_aim(self, domain: Domain, budget: Budget, total: float) -> bool:
+        """Whether `AIM` does the work for a table of about so many records."""
+        return _is_left_to_aim(domain, budget) or self._are_many(domain, total)
+
+    def places(self, domain: Domain, budget: Budget, total: float) -> int:
+        """Rows times the marginals that they are weighted by, for a table of about so many records."""
+        left = budget.part(1 - share_of_one_ways(domain, budget, total))
+        ways = 3 if self._resolution(domain, left, total).last == "triples" else 2
+        return min(self._dense.wanted(total), domain.size) * math.comb(len(domain), ways)
+
+    def _resolution(self, domain: Domain, left: Budget, total: float) -> Resolution:
+        limits = {"fewest_runs": self.fewest_runs, "fewest_for_a_tree": self.fewest_for_a_tree}
+        return Resolution.of(domain, left, total, **limits)
+
     def _takes_long(self, first: Fitted) -> bool:
-        """Whether rows and pairs are so many that a graphical model does better in the time, by noisy answers."""
-        pairs = math.comb(len(first.base.domain), 2)
-        return self._dense.wanted(first.model.total) * pairs > MOST_PLACES
+        """Whether a graphical model does better in the time, by noisy answers."""
+        return self._are_many(first.base.domain, first.model.total)
+
+    def _are_many(self, domain: Domain, total: float) -> bool:
+        """Whether rows and pairs are too many to weigh rows by."""
+        return self._dense.wanted(total) * math.comb(len(domain), 2) > MOST_PLACES
 
     def _answered(
         self, asked: Mapping[Query, Number], first: Fitted, budget: Budget, ask: Ask, join: Join
@@ -135,26 +166,37 @@ class Weighing:
         one_ways, share = _one_ways(asked, first, budget, ask)
         if len(domain) < 2:
             return _Answered(one_ways)
-        resolution = Resolution.of(
-            domain,
-            budget.part(1 - share),
-            one_ways.model.total,
-            fewest_runs=self.fewest_runs,
-            fewest_for_a_tree=self.fewest_for_a_tree,
-        )
-        counts = {name: one_ways.model.project((name,)).values for name in domain}
+        resolution = self._resolution(domain, budget.part(1 - share), one_ways.model.total)
+        if resolution.choosing:
+            return self._few_runs(one_ways, resolution, ask, join)
+        counts = _counts(one_ways)
         coarse = ask("coarse pairs", _alike(resolution.coarse_pairs(domain, counts)), resolution.coarse)
         strength = strengths(coarse, one_ways.model)
         queries: Sequence[Query] = ()
-        if resolution.choosing:
-            queries = join(one_ways, resolution.choosing)
-        elif resolution.chosen:
+        if resolution.chosen:
             queries = [Query.marginal(domain, clique) for clique in self._chosen(one_ways, coarse, strength)]
         resolution = resolution if queries else resolution.without_choice()
         chosen = ask("chosen cliques", _alike(queries), resolution.chosen) if queries and resolution.chosen else ()
+        if resolution.last == "pairs" and _tied(chosen, one_ways.model) >= TIED:
+            again = ask("chosen cliques again", _alike(queries), resolution.everything) if resolution.everything else ()
+            return _Answered(one_ways, tuple(coarse), (*chosen, *again))
         every = resolution.every_marginal(domain, counts, strength)
         everything = ask("everything once", _alike(every), resolution.everything) if resolution.everything else ()
         return _Answered(one_ways, tuple(coarse), tuple(chosen), tuple(everything))
+
+    def _few_runs(self, one_ways: Fitted, resolution: Resolution, ask: Ask, join: Join) -> "_Answered":
+        """A tree that is chosen privately, and coarse pairs where it leaves something to be told."""
+        queries = join(one_ways, resolution.choosing) if resolution.choosing else ()
+        chosen = ask("chosen cliques", _alike(queries), resolution.chosen) if queries and resolution.chosen else ()
+        tied = _tied(chosen, one_ways.model)
+        if tied >= TIED:
+            again = ask("chosen cliques again", _alike(queries), resolution.coarse)
+            return _Answered(one_ways, (), (*chosen, *again))
+        if chosen and tied < UNTIED:
+            again = ask("one-way marginals once more", OneWays().strategy(one_ways.base.domain), resolution.coarse)
+            return _Answered(one_ways.with_measured(again), (), tuple(chosen))
+        coarse_pairs = resolution.coarse_pairs(one_ways.base.domain, _counts(one_ways))
+        return _Answered(one_ways, tuple(ask("coarse pairs", _alike(coarse_pairs), resolution.coarse)), tuple(chosen))
 
     def _chosen(
         self, one_ways: Fitted, coarse: Sequence[Measurement], strength: Mapping[Clique, float]
@@ -213,6 +255,15 @@ def _merged_pairs(one_ways: Fitted) -> list[Query]:
     parts = merged_parts(domain, one_ways.measurements)
     pairs = (pair for pair in itertools.combinations(domain, 2) if domain.size_of(pair) <= MOST_TREE_CELLS)
     return [merged_query(domain, pair, parts) for pair in pairs]
+
+
+def _counts(one_ways: Fitted) -> dict[str, Array]:
+    return {name: one_ways.model.project((name,)).values for name in one_ways.base.domain}
+
+
+def _tied(chosen: Sequence[Measurement], one_ways: Model) -> float:
+    """How closely chosen cliques tie attributes: their mean total variation distance from independence."""
+    return sum(strengths(chosen, one_ways).values()) / (2 * max(1, len(chosen)) * one_ways.total)
 
 
 def _alike(queries: Sequence[Query]) -> dict[Query, Number]:

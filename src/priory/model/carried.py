@@ -6,18 +6,18 @@ triple is put together where the paths between its attributes meet.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import permutations
 
 import numpy as np
 
-from priory.model.engine.algebra import matrices
+from priory.model.engine.blocks import matrices
 from priory.model.engine.factored import Axes, LabelledTable, summed_product
 from priory.model.engine.plan import Bag
+from priory.model.subtree import NO_MASS
 from priory.queries.factor import Array
 
 # What is carried has at most so many cells; larger pairs are left to others.
 MOST_CELLS = 1 << 22
-# Separators with less mass than this are not divided by: 1 / mass must not overflow.
-NO_MASS = 1e-290
 
 
 class Carrier:
@@ -68,15 +68,23 @@ class Carrier:
         """P(axes) from one bag and what was carried to it of the attributes that it lacks."""
         needed = dict.fromkeys([v for v in axes if v not in entries])
         needed.update(dict.fromkeys(u for own, _ in entries.values() for u in own[:-1]))
-        if self._cells((*needed, *entries)) > MOST_CELLS:
+        order = min(permutations(entries), key=lambda order: self._largest(tuple(needed), order, axes, entries))
+        if self._largest(tuple(needed), order, axes, entries) > MOST_CELLS:
             return None
         place, table = tuple(needed), self._belief(bag, tuple(needed))
-        waiting = list(entries)
-        for v in entries:
-            waiting.remove(v)
-            later = {*axes, *(u for w in waiting for u in entries[w][0])}
+        for number, v in enumerate(order):
+            later = {*axes, *(u for w in order[number + 1 :] for u in entries[w][0])}
             place, table = self._joined((place, table), self._given(entries[v]), later)
         return table.transpose([place.index(v) for v in axes])
+
+    def _largest(self, place: Axes, order: Axes, axes: Axes, entries: Mapping[int, LabelledTable]) -> int:
+        """The cells of the largest table on the way, where attributes join in this order."""
+        left, largest = set(place), self._cells(place)
+        for number, v in enumerate(order):
+            later = {*axes, *(u for w in order[number + 1 :] for u in entries[w][0])}
+            left = (left - {u for u in entries[v][0] if u not in later}) | {v}
+            largest = max(largest, self._cells(left))
+        return largest
 
     def _joined(self, table: LabelledTable, given: LabelledTable, later: Collection[int]) -> LabelledTable:
         """A table times P(a | s), where it has all of s; what nobody needs later of s is summed."""

@@ -67,6 +67,11 @@ class Model(Base):
         return self.base.tilt(self.potentials)
 
     @property
+    def tilted(self) -> Tilted:
+        """The base with the potentials, ready to be asked."""
+        return self._tilted
+
+    @property
     def log_z(self) -> float:
         """log Σ_x b(x) exp(Σ_C θ_C(x_C))."""
         return self._tilted.log_z

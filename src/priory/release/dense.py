@@ -21,6 +21,7 @@ from priory.queries.domain import Clique, Domain
 from priory.release.estimated import estimated
 from priory.select.candidates import structure
 from priory.select.noisy_pairs import fitting, strengths, surprises
+from priory.work import stage
 
 # Rows drawn for each record, while they are fewer than `Dense.rows`: with half as many their sampling error shows.
 ROWS_A_RECORD = 8
@@ -64,11 +65,13 @@ class Dense:
         base: Base,
     ) -> Model:
         """Rows of the first model, which holds at least what it begins with, weighted by all that is not in it."""
-        first, rest = self._first_model(begin, pairs, everything, base)
+        with stage(0.0, 0.2, "first model"):
+            first, rest = self._first_model(begin, pairs, everything, base)
         evidence = noisy(rest, LEAST_STDDEV)
         if not evidence:
             return first
-        last = weighed(evidence, self._rows(first), first.total, device=self.device)
+        with stage(0.2, 1.0, "weighing rows"):
+            last = weighed(evidence, self._rows(first), first.total, device=self.device)
         return replace(last, diagnostics=_both(first, last))
 
     def wanted(self, total: float) -> int:

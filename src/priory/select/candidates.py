@@ -72,7 +72,9 @@ class Candidates:
         noise = [noise_a_cell * domain.size_of(clique) for clique in self.cliques]
         quiet = max(2 * total, min(noise))
         asked = [
-            i for i, clique in enumerate(self.cliques) if noise[i] <= quiet and measured.size_with(clique) <= limit
+            i
+            for i, clique in enumerate(self.cliques)
+            if noise[i] <= quiet and measured.sizer.fits([domain.axis[name] for name in clique], limit)
         ]
         queries = tuple(Query.marginal(domain, self.cliques[i]) for i in asked)
         return Worth(queries, tuple(self.weights[i] for i in asked), tuple(noise[i] for i in asked))

@@ -4,11 +4,14 @@ import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from statistics import geometric_mean
 
 import numpy as np
 from numpy.typing import NDArray
 
+from priory.app.forecast.approach import Approach, does_the_work
 from priory.app.forecast.clock import Clock, OutOfTime, never
+from priory.app.forecast.law import WITH_PUBLIC_ROWS
 from priory.app.forecast.reckoning import Reckoning
 from priory.app.forecast.rehearsal import Rehearsal, interpolated
 from priory.app.forecast.tables import Played
@@ -19,7 +22,7 @@ from priory.data.schema import Schema
 from priory.errors import OptionError
 from priory.mechanisms.steps.effort import NORMAL
 from priory.privacy.budget import Budget, Currency
-from priory.work import reached
+from priory.work import measured_by, reached
 
 # How much work the rehearsals of one call may take, in processor seconds.
 SECONDS = 30.0
@@ -29,8 +32,8 @@ RUNS = 3
 LATE = 5.0
 # A fit that cannot be stopped is begun only where there is so many times the time that it should take.
 UNSTOPPABLE = 1.5
-# Fewer columns are not rehearsed, where there are more.
-FEWEST = 5
+# What a forecast says of its accuracy where nothing is known.
+NOT_COMPARED = "Forecasts for {} like this one were not compared with fits of real tables."
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,9 +46,10 @@ class Planner:
     schema: Schema
     rows: int
     trials: Trials
-    sizes: tuple[int, ...]  # how many columns are tried, one after the other
     known: NDArray[np.int64] | None  # the codes of public rows
     seed: int
+    is_custom: bool = False  # whether the recipe has settings of its own
+    _approaches: dict[str, Approach] = field(default_factory=dict)
     _played: dict[int, Played] = field(default_factory=dict)
     _reckonings: dict[Budget, Reckoning] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -80,11 +84,8 @@ class Planner:
         columns = len(schema.domain)
         entry = chosen(mechanism, has_public=public is not None, columns=columns, has_workload=False)
         known = None if public is None else np.asarray(public_codes(schema, public), dtype=np.int64)
-        trials = Trials(entry, effort, columns)
-        # A recipe with settings of its own may be about all columns.
-        is_whole = trials.is_whole or (mechanism is not None and not isinstance(mechanism, str))
-        sizes = (columns,) if is_whole else _sizes(columns)
-        return cls(schema, rows, trials, sizes, known, seed)
+        is_custom = mechanism is not None and not isinstance(mechanism, str)
+        return cls(schema, rows, Trials(entry, effort, columns), known, seed, is_custom)
 
     @property
     def mechanism(self) -> Registered:
@@ -101,13 +102,13 @@ class Planner:
     ) -> Iterator[Rehearsal]:
         """Forecasts for each budget, first from other budgets or few columns, then better ones.
 
-        Rehearsals take some of the columns first, then twice as many, until all are taken or the next would take too
+        Rehearsals take some of the columns or rows first, then more, until all are taken or the next would take too
         long; then other tables are rehearsed, while there is time. The last forecast for each budget is marked final.
 
         Args:
             budgets: what may be spent.
             seconds: about how much work it may be, in processor seconds.
-            runs: how many rehearsals with all columns are averaged, if there is time.
+            runs: how many rehearsals of the largest size are averaged, if there is time.
             is_stopped: asked now and then; where it says True, the iterator ends.
 
         Raises:
@@ -120,8 +121,8 @@ class Planner:
             clock = Clock.of(seconds, is_stopped=is_stopped, now=self.trials.now)
             yield from (found for budget in budgets if (found := self._at(budget)) is not None)
             try:
-                for size, number in self._stages(runs):
-                    yield from self._stage(budgets, size, number, clock)
+                for stage in range(self._stages(budgets) + runs - 1):
+                    yield from self._stage(budgets, stage, clock)
             except OutOfTime:
                 if is_stopped():
                     return
@@ -132,50 +133,96 @@ class Planner:
         check_budgets([budget])
         return self._at(budget)
 
+    def accuracy(self, budgets: Sequence[Budget]) -> str:
+        """How near forecasts for such budgets were to fits of real tables, in words."""
+        if self.known is not None:
+            known = WITH_PUBLIC_ROWS.get(self.mechanism.name)
+            return str(known) if known is not None else NOT_COMPARED.format(self.mechanism.name)
+        told = []
+        for budget in budgets:
+            laws = self._reckoning(budget).laws if self._reckoning(budget).is_by_law else None
+            name = self._approach(budget).trials.entry.name
+            told.append(NOT_COMPARED.format(name) if laws is None else str(laws.accuracy))
+        return " ".join(dict.fromkeys(told))
+
     def _at(self, budget: Budget) -> Rehearsal | None:
-        made = self._reckonings.get(budget)
-        if made is not None and made.sizes:
-            return made.rehearsal()
-        others = [each for each in list(self._reckonings.values()) if each.sizes]
+        made = self._reckoning(budget)
+        others = [each for each in list(self._reckonings.values()) if each.sizes and each.rows == made.rows]
+        if made.sizes:
+            return made.rehearsal(self._pace(made))
+        if made.is_by_law and others:
+            nearest = min(others, key=lambda each: abs(math.log(each.budget.amount / budget.amount)))
+            return made.rehearsal(self._pace(made), like=nearest)
         most = max((each.sizes[-1] for each in others), default=0)
         return interpolated(budget, [each.rehearsal() for each in others if each.sizes[-1] == most])
 
-    def _stages(self, runs: int) -> list[tuple[int, int]]:
-        """Which numbers of columns are tried on which tables, in order."""
-        return [(size, 0) for size in self.sizes] + [(self.sizes[-1], number) for number in range(1, runs)]
+    def _pace(self, made: Reckoning) -> float | None:
+        """How fast this machine is, by all trials to which the same law applies; None where there are none."""
+        paces = [pace for each in list(self._reckonings.values()) if each.laws is made.laws for pace in each.paces]
+        return geometric_mean(paces) if paces else None
 
-    def _stage(self, budgets: Sequence[Budget], size: int, number: int, clock: Clock) -> Iterator[Rehearsal]:
-        """Try as many columns with each budget, as far as there is time."""
+    def _approach(self, budget: Budget) -> Approach:
+        """How the fits of a budget are tried."""
+        entry = self.trials.entry
+        if not self.is_custom:
+            entry = does_the_work(entry, self.schema.domain, self.rows, budget)
+        if entry.name not in self._approaches:
+            trials = replace(self.trials, entry=entry)
+            self._approaches[entry.name] = Approach.of(trials, self.schema.domain, self.rows, is_custom=self.is_custom)
+        return self._approaches[entry.name]
+
+    def _reckoning(self, budget: Budget) -> Reckoning:
+        """What was tried of a budget so far."""
+        if budget not in self._reckonings:
+            approach = self._approach(budget)
+            rows = self.rows if approach.is_by_rows else None
+            facts = approach.facts(self.schema.domain, self.rows, budget)
+            is_by_law = bool(facts) and self.known is None
+            return Reckoning(budget, len(self.schema.domain), rows, approach.laws, facts, is_by_law)
+        return self._reckonings[budget]
+
+    def _stages(self, budgets: Sequence[Budget]) -> int:
+        """How many sizes are tried."""
+        return max(len(self._approach(budget).sizes) for budget in budgets)
+
+    def _stage(self, budgets: Sequence[Budget], stage: int, clock: Clock) -> Iterator[Rehearsal]:
+        """Try the next size with each budget, or another table where all sizes were tried, as far as there is time."""
         for done, budget in enumerate(budgets):
-            reckoning = self._reckonings.get(budget, Reckoning(budget, self.sizes[-1]))
+            approach, reckoning = self._approach(budget), self._reckoning(budget)
+            size = approach.sizes[min(stage, len(approach.sizes) - 1)]
+            number = max(0, stage - len(approach.sizes) + 1)
             share = clock.left / (len(budgets) - done)
             if self._is_due(reckoning, size, number, share):
                 clock.check(late=LATE)
-                check = self._check(clock, share if reckoning.sizes else math.inf)
-                trial = self.trials.run(self._table(number).some(size), budget, check)
+                # Most of a fit that is tried by its rows cannot be stopped.
+                check = self._check(clock, share if reckoning.sizes and not approach.is_by_rows else math.inf)
+                with measured_by(lambda: clock.used, f"rehearsing, within {clock.seconds:g} CPU s"):
+                    trial = approach.trials.run(approach.some(self._table(number), size), size, budget, check)
                 if trial is not None:
                     reckoning = reckoning.with_trial(trial)
                     self._reckonings[budget] = reckoning
-                    yield reckoning.rehearsal()
+                    yield reckoning.rehearsal(self._pace(reckoning))
 
     def _is_due(self, reckoning: Reckoning, size: int, number: int, share: float) -> bool:
         """Whether a trial tells something new, and there is time for it, or it is the first."""
-        if not reckoning.sizes:
+        pace = self._pace(reckoning)
+        if not reckoning.sizes and (reckoning.rows is None or pace is None):
             return True
-        if reckoning.runs(size) > number or share <= 0:
+        # Where a law says how large errors are, another table tells nothing more.
+        if reckoning.runs(size) > number or share <= 0 or (reckoning.is_by_law and number and reckoning.rows):
             return False
-        # Of a fit of all columns even a part says how long all of it takes, if it can be stopped.
-        can_stop = all(trial.rounds >= FEWEST_ROUNDS for trial in reckoning.trials)
-        if can_stop and size == self.sizes[-1] and number == 0:
+        # Of a fit of all columns even a part says how long all of it takes, if it can be stopped; `weighing` cannot.
+        can_stop = reckoning.rows is None and all(trial.rounds >= FEWEST_ROUNDS for trial in reckoning.trials)
+        if can_stop and size == reckoning.whole and number == 0:
             return True
-        return (1 if can_stop else UNSTOPPABLE) * reckoning.seconds(size) <= share
+        return (1 if can_stop else UNSTOPPABLE) * reckoning.seconds(size, pace) <= share
 
     def _check(self, clock: Clock, share: float) -> Callable[[], None]:
         """What reports progress and stops a trial after so many seconds; the first one of a budget is not."""
         until = replace(clock, ends=clock.now() + share)
 
         def check() -> None:
-            reached(clock.used, f"rehearsing, within {clock.seconds:g} CPU s")
+            reached(clock.used, "rehearsing")
             until.check()
 
         return check
@@ -194,11 +241,3 @@ def check_budgets(budgets: Sequence[Budget]) -> None:
         raise OptionError("budgets", "a fit is asked for epsilon, epsilon and delta, or rho")
     if not budgets:
         raise OptionError("epsilon", "at least one is needed")
-
-
-def _sizes(columns: int) -> tuple[int, ...]:
-    """How many columns are rehearsed, one after the other: halves of all, as long as they are not too few."""
-    sizes = [columns]
-    while sizes[0] // 2 >= FEWEST:
-        sizes.insert(0, sizes[0] // 2)
-    return tuple(sizes)

@@ -24,8 +24,10 @@ class Rehearsal:
         pairs: the same for pairs of columns.
         rehearsed: with how many columns they were made; the others are reckoned to take and err alike.
         of: how many columns there are.
-        time_off: what rehearsals with fewer columns forecast of the time of these, over what it was; None without.
-        error_off: the same of the mean error.
+        rehearsed_rows: with how many rows the largest ones were made; None where with as many as the table has.
+        of_rows: how many rows the table has, where rehearsals have parts of them.
+        time_off: what smaller rehearsals forecast of the time of these, over what it was; None without.
+        error_off: the same of the mean error; where a law says how large errors are, what that forecast.
         is_final: whether no better forecast for this budget comes from the same call.
         is_interpolated: whether it follows from rehearsals with other budgets alone.
     """
@@ -37,6 +39,8 @@ class Rehearsal:
     pairs: Mapping[Pair, float]
     rehearsed: int
     of: int
+    rehearsed_rows: int | None = None
+    of_rows: int | None = None
     time_off: float | None = None
     error_off: float | None = None
     is_final: bool = False
@@ -62,6 +66,8 @@ class Rehearsal:
             "mean_error": self.mean,
             "columns_rehearsed": self.rehearsed,
             "columns_of": self.of,
+            "rows_rehearsed": self.rehearsed_rows,
+            "rows_of": self.of_rows,
             "time_off": self.time_off,
             "error_off": self.error_off,
             "is_final": self.is_final,

@@ -12,10 +12,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from priory.queries.domain import Domain
+from priory.queries.domain import Clique, Domain
 from priory.queries.factor import Array
 
 Codes = NDArray[np.int64]
+# True for the values of a clique that no row can have together.
+Mask = NDArray[np.bool_]
 # Of how many kinds values are: two values go together where their kinds do.
 KINDS = 3
 # Columns of more values are more uneven.
@@ -28,6 +30,8 @@ HIDDEN_VALUES = 10
 MOST_VALUES = 100
 # In tables of more columns a column depends less on each of its parents; see the study.
 WIDE = 14
+# How often a value that cannot be is drawn again as the column is, and then as often evenly.
+REDRAWS = 20
 
 
 @dataclass(frozen=True)
@@ -57,8 +61,19 @@ class Dependences:
 TYPICAL = Dependences()
 
 
-def stand_in(domain: Domain, rows: int, rng: np.random.Generator, dependences: Dependences = TYPICAL) -> Codes:
-    """Rows of codes drawn from a random network, their columns in the domain's order."""
+def stand_in(
+    domain: Domain,
+    rows: int,
+    rng: np.random.Generator,
+    dependences: Dependences = TYPICAL,
+    *,
+    impossible: Sequence[tuple[Clique, Mask]] = (),
+) -> Codes:
+    """Rows of codes drawn from a random network, their columns in the domain's order.
+
+    Values that cannot be together are drawn again: leaving such rows out would leave few. Where drawing again does not
+    help, a row may still have some.
+    """
     hidden = dependences.hidden
     weaker = math.sqrt(min(1.0, WIDE / len(domain)))
     dependences = replace(dependences, strength=weaker * dependences.strength)
@@ -66,11 +81,68 @@ def stand_in(domain: Domain, rows: int, rng: np.random.Generator, dependences: D
     order = [*range(hidden), *(hidden + rng.permutation(len(domain))).tolist()]
     evenness = _evenness_of(sizes, dependences, rng)
     columns: list[Codes] = [np.zeros(0, dtype=np.int64)] * len(sizes)
+    masks = [([hidden + domain.axis[name] for name in clique], mask) for clique, mask in impossible]
     for place, column in enumerate(order):
         logs = _logs(sizes[column], evenness[column], rng)
         parents = [order[each] for each in _parents(place, dependences, rng)]
-        columns[column] = _column(logs, [(columns[p], sizes[p]) for p in parents], rows, dependences, rng)
+        made = _Column.of(logs, [(columns[p], sizes[p]) for p in parents], dependences, rng)
+        columns[column] = made.drawn(np.arange(rows), rng)
+        known = set(order[: place + 1])
+        _redraw(columns, column, made, [each for each in masks if column in each[0] and known >= set(each[0])], rng)
     return np.stack(columns[hidden:], axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class _Column:
+    """How a column is drawn from its parents, one of which it follows in each row."""
+
+    parents: tuple[Codes, ...]  # their values, cut into runs; a single one of zeros where there are none
+    logs: tuple[Array, ...]  # for each of them, the logarithms of shares given each value
+
+    @classmethod
+    def of(
+        cls, logs: Array, parents: Sequence[tuple[Codes, int]], dependences: Dependences, rng: np.random.Generator
+    ) -> "_Column":
+        """Dependences at random on parents, each with its number of values."""
+        if not parents:
+            return cls((np.zeros(1, dtype=np.int64),), (logs[None],))
+        runs = [min(values, MOST_VALUES) for _, values in parents]
+        given = (codes * each // values for (codes, values), each in zip(parents, runs, strict=True))
+        return cls(tuple(given), tuple(logs + _tie(each, len(logs), dependences, rng) for each in runs))
+
+    @property
+    def size(self) -> int:
+        """How many values it has."""
+        return int(self.logs[0].shape[1])
+
+    def drawn(self, rows: Codes, rng: np.random.Generator) -> Codes:
+        """Values for these rows."""
+        codes = np.zeros(len(rows), dtype=np.int64)
+        follows = rng.integers(0, len(self.parents), len(rows))
+        for number, (parent, logs) in enumerate(zip(self.parents, self.logs, strict=True)):
+            is_led = follows == number
+            codes[is_led] = _drawn(logs, parent[rows[is_led] % len(parent)], rng)
+        return codes
+
+
+def _redraw(
+    columns: list[Codes],
+    column: int,
+    made: _Column,
+    masks: Sequence[tuple[list[int], Mask]],
+    rng: np.random.Generator,
+) -> None:
+    """Draw values of a column again where they cannot be beside those of the columns before."""
+    rows = np.arange(len(columns[column]))
+    for attempt in range(2 * REDRAWS):
+        is_bad = np.zeros(len(rows), dtype=bool)
+        for places, mask in masks:
+            is_bad |= mask[tuple(columns[place][rows] for place in places)]
+        rows = rows[is_bad]
+        if not len(rows):
+            return
+        is_late = attempt >= REDRAWS
+        columns[column][rows] = rng.integers(0, made.size, len(rows)) if is_late else made.drawn(rows, rng)
 
 
 def _evenness_of(sizes: Sequence[int], dependences: Dependences, rng: np.random.Generator) -> Array:

@@ -28,6 +28,7 @@ class Forecast:
         rehearsed_on: in words, what the made-up tables were like.
         columns: how many columns there are.
         rehearsals: one for each budget.
+        accuracy: in words, how near such forecasts were to fits of real tables.
     """
 
     schema: str
@@ -36,17 +37,20 @@ class Forecast:
     rehearsed_on: str
     columns: int
     rehearsals: tuple[Rehearsal, ...]
+    accuracy: str = ""
 
     @classmethod
     def of(cls, planner: Planner, rehearsals: Sequence[Rehearsal]) -> "Forecast":
         """What a planner found."""
         made_of = "made-up rows with typical dependences" if planner.known is None else "public rows, drawn anew"
         columns = len(planner.schema.domain)
-        return cls(planner.schema.name, planner.rows, planner.mechanism.name, made_of, columns, tuple(rehearsals))
+        name, accuracy = planner.mechanism.name, planner.accuracy([each.budget for each in rehearsals])
+        return cls(planner.schema.name, planner.rows, name, made_of, columns, tuple(rehearsals), accuracy)
 
     def to_dict(self) -> dict[str, Any]:
         """The same for JSON."""
-        facts = {name: getattr(self, name) for name in ("schema", "rows", "mechanism", "rehearsed_on", "columns")}
+        names = ("schema", "rows", "mechanism", "rehearsed_on", "columns", "accuracy")
+        facts = {name: getattr(self, name) for name in names}
         return {**facts, "rehearsals": [each.to_dict() for each in self.rehearsals]}
 
     def __str__(self) -> str:
@@ -64,8 +68,8 @@ class Forecast:
 
     @property
     def _caveats(self) -> list[str]:
-        """How far rehearsals went, and how far off the forecasts of each by the one before were."""
-        return [line for each in self.rehearsals for line in _caveats(each)]
+        """How far rehearsals went, how far off forecasts of rehearsals were, and how far off those of real fits."""
+        return [*(line for each in self.rehearsals for line in _caveats(each)), self.accuracy]
 
     @property
     def _lines(self) -> list[list[str]]:
@@ -114,16 +118,21 @@ def forecast(
 
 
 def _caveats(rehearsal: Rehearsal) -> list[str]:
+    if rehearsal.is_interpolated:
+        return [f"{rehearsal.budget}: reckoned from rehearsals with other budgets; its own would take too long."]
     lines = []
     if rehearsal.rehearsed < rehearsal.of:
-        said = f"rehearsed with {rehearsal.rehearsed} of {rehearsal.of} columns; the rest is reckoned from these."
-        lines.append(f"{rehearsal.budget}: {said}")
-    if rehearsal.time_off is not None and rehearsal.error_off is not None:
         lines.append(
-            f"{rehearsal.budget}: rehearsals with fewer columns forecast {rehearsal.time_off:.2f} times the time and "
-            f"{rehearsal.error_off:.2f} times the errors of those with {rehearsal.rehearsed}."
+            f"rehearsed with {rehearsal.rehearsed} of {rehearsal.of} columns; the rest is reckoned from these."
         )
-    return lines
+    if rehearsal.of_rows and rehearsal.rehearsed_rows and rehearsal.rehearsed_rows < rehearsal.of_rows:
+        some = f"{rehearsal.rehearsed_rows:,} of {rehearsal.of_rows:,} rows"
+        lines.append(f"rehearsed with {some}; the time of all is reckoned from these.")
+    off = [(rehearsal.time_off, "time"), (rehearsal.error_off, "errors")]
+    parts = [f"{ratio:.2f} times the {what}" for ratio, what in off if ratio is not None]
+    if parts:
+        lines.append(f"of the largest rehearsal, {' and '.join(parts)} had been forecast.")
+    return [f"{rehearsal.budget}: {line}" for line in lines]
 
 
 def _line(rehearsal: Rehearsal) -> list[str]:

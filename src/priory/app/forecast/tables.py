@@ -1,7 +1,7 @@
 """Tables: what rehearsals are made on, in place of the private table: public rows drawn anew, or a stand-in."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,6 +61,12 @@ class Played:
         public = None if self.public is None else self.public[:, places]
         return Played(_some(self.schema, places), self.private[:, places], self.times, public)
 
+    def some_rows(self, rows: int) -> "Played":
+        """The same with so many of the rows, which are in no order; with all of them where there are no more."""
+        if rows >= len(self.private) * self.times:
+            return self
+        return replace(self, private=self.private[:rows], times=1)
+
     @property
     def source(self) -> "Repeated":
         """The private rows as something that a curator can count."""
@@ -91,7 +97,7 @@ class Repeated:
 def _made_up(schema: Schema, rows: int, rng: np.random.Generator) -> Codes:
     """A stand-in without the rows that cannot be; rows of independent columns where none of them can."""
     try:
-        drawn = _allowed(schema, stand_in(schema.domain, rows, rng))
+        drawn = _allowed(schema, stand_in(schema.domain, rows, rng, impossible=list(schema.impossible())))
         return drawn if len(drawn) == rows else drawn[rng.integers(0, len(drawn), rows)]
     except DataError:
         return np.asarray(Model.of(uniform(schema.domain, schema), {}).sample(rows, seed=rng), dtype=np.int64)

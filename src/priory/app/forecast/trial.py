@@ -17,7 +17,6 @@ from priory.app.registry import Mechanism, Registered
 from priory.mechanisms.aim import AIM
 from priory.mechanisms.prior import MOST_MARGINALS, Prior
 from priory.mechanisms.steps.effort import at_effort
-from priory.mechanisms.weighing import Weighing
 from priory.model.bases import PublicRows
 from priory.privacy.budget import Budget
 from priory.privacy.progress import Step
@@ -31,24 +30,20 @@ MOST_PAIRS, MOST_CELLS = 200, 1_000_000
 # A fit that was stopped says how long all of it takes from this share of its budget on, and after as many rounds.
 LEAST_SHARE, FEWEST_ROUNDS = 0.2, 5
 
-# `Weighing` is tried with so many times fewer rows and a model of so many times fewer cells, which changes its errors
-# little; a whole fit takes as much longer.
-THINNED, SMALLER, LONGER = 4, 20, 2.7
-
 
 @dataclass(frozen=True)
 class Trial:
     """What one fit took.
 
     Attributes:
-        columns: of how many columns.
+        size: of how many columns or rows.
         seconds: its processor time; where it was stopped, what all of it would have taken.
         memory_in_bytes: what the model needs; 0 where it was stopped.
         errors: for columns and pairs, the total variation distance; none where it was stopped.
         rounds: how many it reported; between them it cannot be stopped.
     """
 
-    columns: int
+    size: int
     seconds: float
     memory_in_bytes: int
     errors: Mapping[Clique, float]
@@ -78,17 +73,13 @@ class Trials:
     columns: int
     now: Callable[[], float] = time.process_time
 
-    @property
-    def is_whole(self) -> bool:
-        """Whether a fit of some columns says nothing of one of all: then every trial is of all."""
-        return self.entry.name == "weighing"
-
-    def run(self, played: Played, budget: Budget, check: Callable[[], None]) -> Trial | None:
+    def run(self, played: Played, size: int, budget: Budget, check: Callable[[], None]) -> Trial | None:
         """Fit with as much budget for each column as all columns have, or for each marginal.
 
         `check` is called as each round begins, and raises `OutOfTime` to stop the fit; None where it did so too early.
+        `size` says how large the played table is, for those who compare trials.
         """
-        size = len(played.schema.domain)
+        columns = len(played.schema.domain)
         pace: list[tuple[float, float]] = []
         begun = self.now()
 
@@ -97,14 +88,14 @@ class Trials:
             check()
 
         try:
-            release = self._fitted(played, budget, size, report_progress)
+            release = self._fitted(played, budget, columns, report_progress)
         except OutOfTime:
             seconds = _whole(pace)
             return None if seconds is None else Trial(size, seconds, 0, {}, len(pace))
-        seconds = (self.now() - begun) * (LONGER if self.is_whole else 1.0)
+        seconds = self.now() - begun
         return Trial(size, seconds, release.model.bytes_of(), _errors(release, played), len(pace))
 
-    def _fitted(self, played: Played, budget: Budget, size: int, progress: Callable[[Step], None]) -> Release:
+    def _fitted(self, played: Played, budget: Budget, columns: int, progress: Callable[[Step], None]) -> Release:
         # What a fit would warn of is said once, before the rehearsals.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
@@ -114,17 +105,17 @@ class Trials:
                 mechanism=self._recipe(played),
                 relation=budget.relation,
                 progress=progress,
-                **_options(budget, self._part(played, size)),
+                **_options(budget, self._part(played, columns)),
             )
 
-    def _part(self, played: Played, size: int) -> float:
+    def _part(self, played: Played, columns: int) -> float:
         """The part of the budget that so many columns get.
 
         As much for each column as with all of them; of mechanisms that measure all marginals alike, for each marginal.
         """
         if played.public is None or not isinstance(self._recipe(played), Prior):
-            return size / self.columns
-        return self._marginals(size) / self._marginals(self.columns)
+            return columns / self.columns
+        return self._marginals(columns) / self._marginals(self.columns)
 
     def _marginals(self, columns: int) -> int:
         """How many marginals `Prior` measures of so many columns: triples, or pairs where these are too many."""
@@ -142,10 +133,7 @@ class Trials:
             # A part of the columns could have a larger workload than all of them.
             ways = 2 if self.columns > MOST_FOR_TRIPLES else 3
             recipe = replace(recipe, workload=default_workload(domain, ways))
-        recipe = at_effort(recipe, self.effort)
-        if isinstance(recipe, Weighing):
-            recipe = replace(recipe, thinned=THINNED, model_cells=recipe.model_cells // SMALLER)
-        return recipe
+        return at_effort(recipe, self.effort)
 
 
 def _whole(pace: list[tuple[float, float]]) -> float | None:

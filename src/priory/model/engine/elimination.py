@@ -1,7 +1,7 @@
 """Elimination: the order in which attributes are summed out, their neighbours then, and the size that gives."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 
 import numpy as np
@@ -133,15 +133,23 @@ class Sizer:
 
     def __init__(self, order: Sequence[int], neighbours: Sequence[Iterable[int]], shape: Sequence[int]) -> None:
         self._shape = shape
+        self._order = tuple(order)
         self._index = {v: i for i, v in enumerate(order)}
         self._sizes = [shape[v] for v in order]
         self._rest = [sum(1 << self._index[u] for u in near) for near in neighbours]
         self._cells = [size * self._product(rest) for size, rest in zip(self._sizes, self._rest, strict=True)]
+        self._all_cells = sum(self._cells)
         self._absorbers = [0] * len(self._rest)
         for rest in self._rest:
             parent = _lowest(rest)
             self._absorbers[parent] += rest > 0 and rest == self._rest[parent] | 1 << parent
         self.size = sum(cells for cells, n in zip(self._cells, self._absorbers, strict=True) if n == 0)
+
+    def fits(self, clique: Collection[int], limit: float) -> bool:
+        """Whether there are at most so many cells in all maximal buckets if `clique` were added."""
+        # No bucket grows by more than the cells of the clique.
+        most = (self._all_cells + 1) * math.prod(self._shape[v] for v in clique)
+        return most <= limit or self.size_with(clique) <= limit
 
     def size_with(self, clique: Iterable[int]) -> int:
         """The cells of all maximal buckets if `clique` (numbers into the domain) were added."""
@@ -159,6 +167,18 @@ class Sizer:
             inside = self._rest[first] | 1 << first == added and self._absorbers[first] == 0
             return self.size + extra - (self._cells[first] if inside else 0)
         return self.size + extra + self._growth(changed, absorbed=-1)
+
+    def grown(self, clique: Iterable[int]) -> "Sizer":
+        """The same order with `clique` (numbers into the domain) added; what it does not have yet goes first."""
+        clique = frozenset(clique)
+        new = [v for v in clique if v not in self._index]
+        near: list[Iterable[int]] = [clique.difference(new[: i + 1]) for i in range(len(new))]
+        changed = self._changed(sum(1 << self._index[v] for v in clique.difference(new)))
+        near += [self._members(changed.get(i, rest)) for i, rest in enumerate(self._rest)]
+        return Sizer((*new, *self._order), near, self._shape)
+
+    def _members(self, bits: int) -> list[int]:
+        return [v for i, v in enumerate(self._order) if bits >> i & 1]
 
     def _changed(self, added: int) -> dict[int, int]:
         """The neighbours that grow, walking up the elimination tree from the clique's first attribute."""

@@ -154,12 +154,13 @@ class Plan:
         return sorted((c for c in self.maximal if len(inside.intersection(c)) > 1 or inside == set(c)), key=len)[-most:]
 
     @cached_property
-    def _sizer(self) -> Sizer:
+    def sizer(self) -> Sizer:
+        """Says what further cliques, which are numbers into the domain, add to the size."""
         return Sizer(self.order, [rest for _, rest in self.buckets], self.domain.shape)
 
     def size_with(self, clique: Iterable[str]) -> int:
         """The cells of all bags if `clique` were added and the elimination order stayed."""
-        return self._sizer.size_with(self.domain.axis[name] for name in self.domain.checked(clique))
+        return self.sizer.size_with(self.domain.axis[name] for name in self.domain.checked(clique))
 
 
 def plan(domain: Domain, cliques: Iterable[Iterable[str]], *, memory_in_bytes: int = MEMORY_IN_BYTES) -> Plan:
