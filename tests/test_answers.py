@@ -259,7 +259,7 @@ def test_where_an_estimate_cannot_be_repeated_only_what_was_measured_has_an_inte
 
 def test_no_end_of_a_mean_lies_where_no_mean_can() -> None:
     release = fit(rows(20), SCHEMA, rho="0.001", mechanism="independent", randomness=Replay(seed=1))
-    table = release.mean("children", draws=10)
+    table = release.mean("children", level=0.99, draws=10)
     assert (column(table, "low"), column(table, "high")) == ([0], [3])
 
 

@@ -37,7 +37,8 @@ def measured(model: Model, queries: list[Query], stddev: float = 5.0) -> list[Me
 def by_brute_force(response: Response, draws: int) -> list[np.ndarray]:
     """The least Σ((δ − z)/σ)² + λΣδ²/F over tables whose columns agree and add up to what the total moves by.
 
-    What the tables charge for a column more than once is taken off.
+    What the tables charge for a column more than once is taken off, and so is what those that close a loop charge for
+    their columns at all.
     """
     tables = [table for table in response.tables if table.query.clique]
     sizes = [table.query.rows for table in tables]
@@ -64,6 +65,13 @@ def by_brute_force(response: Response, draws: int) -> list[np.ndarray]:
                 row[np.arange(DOMAIN[name])[table.rows[axis] == place] + columns[name].start] = -1
                 rows.append(row)
                 rights.append(np.zeros(draws))
+    in_tree = {id(tied) for tied in response.columns.tree}
+    for tied in response.columns.tied:
+        if tied is not None and id(tied) not in in_tree:
+            of_columns = np.zeros((sum(map(len, tied.maps)), unknowns))
+            for name, part, rows_of in zip(tied.names, tied.maps, tied.parts, strict=True):
+                of_columns[rows_of, columns[name]] = part
+            quadratic -= of_columns.T @ tied.charged(response.temperature) @ of_columns
     for name in {name for table in tables for name in table.query.clique}:
         quadratic[columns[name], columns[name]] -= response.columns.repeated.get(name, 0.0)
         row = np.zeros(unknowns)
@@ -182,6 +190,34 @@ def test_degrees_of_freedom_that_cannot_be_are_not_followed() -> None:
         wrong = replace(model, diagnostics=replace(model.diagnostics, degrees_of_freedom=impossible))
         found = Response.of(wrong, measurements).temperature
         assert 0.1 < found / usual.temperature < 10
+
+
+def test_tables_that_say_nothing_charge_nothing_for_their_columns() -> None:
+    model = model_on(tuple((name,) for name in DOMAIN), 2)
+    singles = measured(model, [Query.marginal(DOMAIN, name) for name in DOMAIN], 20.0)
+    pairs = measured(model, [Query.marginal(DOMAIN, pair) for pair in itertools.combinations(DOMAIN, 2)], 1e5)
+    alone, beside = (Response.of(model, each, 1.0) for each in (singles, [*singles, *pairs]))
+    wanted = alone.moved(0, alone.counts(20, 0), 0)
+    found = beside.moved(0, beside.counts(20, 0), 0)
+    # In a product each column moves by itself, however many tables have it.
+    np.testing.assert_allclose(found, wanted, atol=0.02 * float(np.std(wanted)))
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 20), st.lists(st.sampled_from([0.01, 1.0, 100.0]), min_size=6, max_size=6))
+def test_no_table_moves_further_than_its_noise_however_differently_tables_were_fitted(
+    seed: int, temperatures: list[float]
+) -> None:
+    chain: tuple[Clique, ...] = (("a", "b"), ("b", "c"), ("c", "d"), ("a", "d"), ("b",), ("c",))
+    model = model_on(tuple(c for c in chain if len(c) > 1), seed)
+    measurements = measured(model, [Query.marginal(DOMAIN, clique) for clique in chain], 20.0)
+    levels = tuple(ScheduledLevel((i,), (temperature,)) for i, temperature in enumerate(temperatures))
+    fitted = replace(model, diagnostics=Diagnostics("Dual", "fission", "", schedule=levels))
+    response = Response.of(fitted, measurements, 1.0)
+    counts = response.counts(50, 0)
+    for index in range(len(response.tables)):
+        # A shrunk answer has no more than the variance of its noise; of fifty draws and many answers 1.8 times at most.
+        assert np.max(np.mean(response.moved(index, counts, 0) ** 2, axis=-1)) < 1.8 * 20.0**2
 
 
 def test_what_was_fitted_in_more_steps_follows_its_noise_further() -> None:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from priory.answer.basis import Drawn
-from priory.answer.errors import Bias, Errors, Misfit
+from priory.answer.errors import Errors
 from priory.answer.intervals import Source
 from priory.data.schema import Schema
 from priory.data.schema.file import of_value
@@ -31,7 +31,7 @@ from priory.queries.query import Query
 if TYPE_CHECKING:
     from priory.answer.kept_tree import KeptTree
 
-_MAGIC = b"priory answers 2\n"
+_MAGIC = b"priory answers 3\n"
 _SIZES = struct.Struct("<QI")  # of the header: its bytes and its checksum
 _MOST_HEADER = 2**26
 # Larger tables are not put together from the tree: they are asked of the release.
@@ -102,13 +102,7 @@ class KeptTables:
     @cached_property
     def errors(self) -> Errors:
         """What redrawing does not show."""
-        found = self.facts["errors"]
-        bias, misfit = found["bias"], found["misfit"]
-        return Errors(
-            found["temperature"],
-            Bias(np.array(bias["edges"]), np.array(bias["values"])),
-            Misfit(np.array(misfit["edges"]), _known(misfit["shares"]), float(_known(misfit["least"]))),
-        )
+        return Errors.of_plain(self.facts["errors"])
 
     def marginals(self, clique: Clique) -> list[Measurement]:
         """The noisy marginals that have all these attributes."""
@@ -136,8 +130,16 @@ class KeptTables:
         if level is None:
             return Drawn(answer, np.empty((0, *answer.shape)), np.full(answer.shape, np.nan), table.named)
         noise = [*self.marginals(query.clique), *self._others(query.clique)]
-        hidden = self.errors.hidden(query, answer, table.source, noise)
+        hidden = self.errors.hidden(
+            query, answer, answer + moves, growth=self._growth, source=table.source, measurements=noise
+        )
         return Drawn(answer, answer + moves, hidden, table.named)
+
+    @cached_property
+    def _growth(self) -> Array:
+        """The part by which all records grow in each redraw."""
+        whole = self.table(())
+        return np.asarray(whole.moves.reshape(-1) / max(float(whole.estimate.reshape(())), 1.0))
 
     def table(self, clique: Clique) -> KeptTable:
         """The marginal of these attributes."""
@@ -202,16 +204,7 @@ class KeptFile:
     ) -> "KeptFile":
         """A file without a table."""
         file = cls({**facts, "domain": list(zip(domain.attributes, domain.shape, strict=True)), "tables": {}}, [])
-        bias, misfit = errors.bias, errors.misfit
-        file.facts["errors"] = {
-            "temperature": errors.temperature,
-            "bias": {"edges": bias.edges.tolist(), "values": bias.values.tolist()},
-            "misfit": {
-                "edges": misfit.edges.tolist(),
-                "shares": [_or_none(share) for share in misfit.shares.tolist()],
-                "least": _or_none(misfit.least),
-            },
-        }
+        file.facts["errors"] = errors.plain()
         file.facts["measurements"], file.facts["others"] = [], []
         for each in measurements:
             clique = list(each.query.clique)

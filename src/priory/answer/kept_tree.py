@@ -96,7 +96,8 @@ class KeptTree:
         axes = tuple(self.domain.axis[name] for name in clique)
         totals = [self.described["total"] + _STRIDE * change for change in (0.0, *self.described["totals"])]
         found = [total * self._project(draw, axes) for draw, total in enumerate(totals)]
-        return found[0], np.array([(each - found[0]) / _STRIDE for each in found[1:]])
+        moves = np.array([(each - found[0]) / _STRIDE for each in found[1:]])
+        return found[0], self.described["share"] * moves
 
     def _project(self, draw: int, axes: Axes) -> Array:
         tables, shape = self._tables_of(draw), self.domain.shape

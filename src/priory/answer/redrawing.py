@@ -111,7 +111,7 @@ class Redrawing:
             unknown = [(np.empty((0, *each.shape)), np.full(each.shape, np.nan)) for each in answers]
         else:
             repeats = self.repeats(queries, answers, sources)
-            hidden = [self._hidden(*each, level) for each in zip(queries, answers, sources, strict=True)]
+            hidden = [self._hidden(*each, level) for each in zip(queries, answers, repeats, sources, strict=True)]
             unknown = list(zip(repeats, hidden, strict=True))
         return [
             Drawn(answer, repeated, hides, self.ties.named(source, query.clique))
@@ -141,7 +141,7 @@ class Redrawing:
         except SizeError:
             return None
 
-    def _hidden(self, query: Query, answer: Array, source: Source, level: float) -> Array:
+    def _hidden(self, query: Query, answer: Array, repeats: Array, source: Source, level: float) -> Array:
         """The standard deviation of what redrawing does not show of an answer."""
         redraws = self.redraws
         if source == "prior":
@@ -149,7 +149,7 @@ class Redrawing:
             return np.full(answer.shape, np.nan)
         if redraws is None:
             return self._noise_alone(query, answer, level)
-        hidden = redraws.hidden(query, answer, source)
+        hidden = redraws.hidden(query, answer, repeats, source)
         return hidden if source != "drawn" else np.hypot(hidden, self.rows.stddev(query, answer))
 
     def _noise_alone(self, query: Query, answer: Array, level: float) -> Array:

@@ -225,10 +225,11 @@ class Response:
                 continue
             added = self.added(table, counts.shape[1], seed)
             said = self.columns.said(index, added, self.moved(index, counts, seed))
-            for axis, name in enumerate(clique if table.rows is not None else ()):
+            for axis, (name, rows) in enumerate(zip(clique, table.rows or (), strict=False)):
                 if name in self.columns.spans:
                     shape = [-1 if k == axis else 1 for k in range(len(clique))]
-                    said = said - found[(name,)].reshape(*shape, counts.shape[1])
+                    along = self.columns.along(name, counts, rows)
+                    said = said - along.reshape(*shape, counts.shape[1])
             found[clique] = found[clique] + said if clique in found else said
         return found
 

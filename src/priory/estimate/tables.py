@@ -127,9 +127,17 @@ class _Tied:
     @cached_property
     def inverse(self) -> Array:
         """From sums to what must be added along the columns to have them."""
+        return self._inverse(self.loose)
+
+    def charged(self, temperature: float) -> Array:
+        """What relative entropy alone charges for moving the sums."""
+        stiffness = temperature * self.table.stiffness
+        return self._inverse(np.maximum(self.table.fitted, _LEAST) / stiffness)
+
+    def _inverse(self, loose: Array) -> Array:
         sums = {}
         for (i, a), (j, b) in itertools.product(enumerate(self.axes), repeat=2):
-            table = self.loose.sum(axis=tuple(k for k in range(self.loose.ndim) if k not in (a, b)))
+            table = loose.sum(axis=tuple(k for k in range(loose.ndim) if k not in (a, b)))
             sums[i, j] = table * (1 + _TINY) if i == j else table if a < b else table.T
         if len(self.axes) == 2:
             return _inverse_of_two(sums[0, 0], sums[0, 1], sums[1, 1])
@@ -192,16 +200,19 @@ class Columns:
 
     def moved(self, noise: Iterable[Array], records: Array) -> Array:
         """How far the counts of all values move, where noise is added to each table and `records` to their number."""
+        # Relative entropy is that of the tree; of a table that closes a loop only what its noisy answers tell is added.
+        in_tree = {id(tied) for tied in self.tree}
         blocks: dict[tuple[str, str], Array] = {}
         goals = {name: np.zeros((span.stop - span.start, len(records))) for name, span in self.spans.items()}
         for tied, added in zip(self.tied, noise, strict=True):
             if tied is None:
                 continue
             asked = tied.inverse @ tied.sums(tied.kept[..., None] * added)
+            charged = tied.inverse if id(tied) in in_tree else tied.inverse - tied.charged(self.temperature)
             for name, m, rows in zip(tied.names, tied.maps, tied.parts, strict=True):
                 goals[name] += m.T @ asked[rows]
                 for other, across, columns in zip(tied.names, tied.maps, tied.parts, strict=True):
-                    block = m.T @ tied.inverse[rows, columns] @ across
+                    block = m.T @ charged[rows, columns] @ across
                     blocks[name, other] = blocks[name, other] + block if (name, other) in blocks else block
         for name, repeated in self.repeated.items():
             blocks[name, name] = blocks[name, name] - repeated
@@ -213,27 +224,43 @@ class Columns:
         return np.concatenate([found[name] for name in self.spans]) if found else np.zeros((0, len(records)))
 
     @cached_property
-    def repeated(self) -> dict[str, Array]:
-        """What the tables together charge too much for moving the counts of each column's values.
-
-        Relative entropy charges for a column once: on a tree of tables it is the sum over the tables, less that of each
-        column in all tables but the finest that have it. A column measured by itself and in a table is such a tree.
-        Tables that close a loop are left as they are, so that no more is taken off than there is.
-        """
-        maps: dict[str, list[tuple[Array, float]]] = {name: [] for name in self.spans}
+    def tree(self) -> tuple[_Tied, ...]:
+        """Tables that close no loop, largest first: each shares one column with those before it at most."""
         groups = {name: {name} for name in self.spans}
+        chosen = []
         for tied in sorted((t for t in self.tied if t is not None), key=lambda t: -len(t.names)):
             joined = {id(groups[name]): groups[name] for name in tied.names}
             if len(joined) == len(tied.names):
-                for name, m in zip(tied.names, tied.maps, strict=True):
-                    maps[name].append((m, tied.table.stiffness))
+                chosen.append(tied)
                 together = set().union(*joined.values())
                 groups |= dict.fromkeys(together, together)
+        return tuple(chosen)
+
+    @property
+    def is_tree(self) -> bool:
+        """Whether no table closes a loop."""
+        return len(self.tree) == sum(tied is not None for tied in self.tied)
+
+    @cached_property
+    def repeated(self) -> dict[str, Array]:
+        """What the tables of the tree together charge too much for moving the counts of each column's values.
+
+        Relative entropy charges for a column once: on a tree of tables it is the sum over the tables, less that of each
+        column in all tables but the finest that have it. A column measured by itself and in a table is such a tree.
+        """
+        maps: dict[str, list[tuple[Array, float]]] = {name: [] for name in self.spans}
+        for tied in self.tree:
+            for name, m in zip(tied.names, tied.maps, strict=True):
+                maps[name].append((m, tied.table.stiffness))
         found: dict[str, Array] = {}
         for name, every in maps.items():
             shares = self.shares[self.spans[name]]
-            for m, stiffness in sorted(every, key=lambda each: len(each[0]))[:-1]:
-                charged = self.temperature * stiffness * m.T @ (m / np.maximum(m @ shares, _LEAST)[:, None])
+            finer = 0.0
+            for m, stiffness in sorted(every, key=lambda each: -len(each[0])):
+                # No more is taken off than a finer table charges, which may be fitted colder.
+                repeated = self.temperature * min(stiffness, finer)
+                finer = max(finer, stiffness)
+                charged = repeated * m.T @ (m / np.maximum(m @ shares, _LEAST)[:, None])
                 found[name] = found[name] + charged if name in found else charged
         return found
 
@@ -257,10 +284,16 @@ class Columns:
             return _adjoint(table.query, alpha)
         return table.lifted(moved / np.maximum(table.fitted, _LEAST)[..., None])
 
-    def along(self, name: str, counts: Array) -> Array:
-        """How the logarithms of the counts of a tied column's values move."""
+    def along(self, name: str, counts: Array, rows: Rows | None = None) -> Array:
+        """How the logarithms of the counts of a tied column's values move; of all that share a place, where given."""
         span = self.spans[name]
-        return np.asarray(counts[span] / np.maximum(self.shares[span], _LEAST)[:, None])
+        moved, shares = counts[span], self.shares[span]
+        if rows is not None and rows.max() + 1 < len(rows):
+            together, alike = np.zeros((int(rows.max()) + 1, moved.shape[1])), np.zeros(int(rows.max()) + 1)
+            np.add.at(together, rows, moved)
+            np.add.at(alike, rows, shares)
+            moved, shares = together[rows], alike[rows]
+        return np.asarray(moved / np.maximum(shares, _LEAST)[:, None])
 
     def _multipliers(self, table: Table, noise: Array) -> Array:
         """α with (Q Cov Qᵀ + λΣ)α = noise, of a query that is no table, by conjugate gradients."""

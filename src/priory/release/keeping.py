@@ -103,6 +103,7 @@ def _add_tree(file: KeptFile, release: Release, redraws: Redraws) -> bool:
     before = file.size
     file.facts["tree"] = written(tree, moved, STRIDE, file.add)
     file.facts["tree"]["bytes"] = file.size - before
+    file.facts["tree"]["share"] = redraws.share
     file.facts["groups"] = [release.redrawing().ties.groups[name] for name in release.domain]
     return True
 

@@ -11,15 +11,13 @@ import json
 from collections.abc import Mapping
 from contextlib import suppress
 
-import numpy as np
-
 from priory.answer import cache
-from priory.answer.errors import Bias, Errors, Misfit
+from priory.answer.errors import Errors
 from priory.data.writing import written_whole
 from priory.errors import DataError
 
 # Changes with what is found: files of other versions are not read.
-_VERSION = 2
+_VERSION = 3
 # The oldest files go when there are more than so many, of about a kilobyte each.
 _MOST_FILES = 1000
 
@@ -40,14 +38,9 @@ def read(digest: str) -> Errors | None:
     if not digest or folder is None:
         return None
     try:
-        found = json.loads((folder / f"{digest}.json").read_text())
-        bias = Bias(_numbers(found["bias_edges"]), _numbers(found["bias_values"]))
-        misfit = Misfit(_numbers(found["misfit_edges"]), _numbers(found["misfit_shares"]), float(found["misfit_least"]))
-        temperature = float(found["temperature"])
+        return Errors.of_plain(json.loads((folder / f"{digest}.json").read_text()))
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
-    fits = len(bias.values) == len(bias.edges) + 1 and len(misfit.shares) == len(misfit.edges) + 1
-    return Errors(temperature, bias, misfit) if fits and temperature > 0 else None
 
 
 def write(digest: str, errors: Errors) -> None:
@@ -55,23 +48,8 @@ def write(digest: str, errors: Errors) -> None:
     folder = cache.folder("errors")
     if not digest or folder is None:
         return
-    described = {
-        "temperature": errors.temperature,
-        "bias_edges": errors.bias.edges.tolist(),
-        "bias_values": errors.bias.values.tolist(),
-        "misfit_edges": errors.misfit.edges.tolist(),
-        "misfit_shares": errors.misfit.shares.tolist(),
-        "misfit_least": errors.misfit.least,
-    }
     with suppress(OSError, DataError):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with written_whole(folder / f"{digest}.json") as draft:
-            draft.write_text(json.dumps(described))
+            draft.write_text(json.dumps(errors.plain()))
         cache.remove_oldest(folder, _MOST_FILES)
-
-
-def _numbers(values: object) -> np.ndarray:
-    array = np.array(values, dtype=np.float64)
-    if array.ndim != 1:
-        raise ValueError("a list of numbers was expected")
-    return array
