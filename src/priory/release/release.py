@@ -18,7 +18,7 @@ from priory.answer.where import Given
 from priory.data.schema import Schema
 from priory.data.table import Table, html_facts
 from priory.errors import OptionError, PrioryError, ReleaseError
-from priory.estimate.measured import evidence
+from priory.estimate.measured import evidence, smallest
 from priory.model.model import Model
 from priory.model.sampling import Seed, checked_count
 from priory.privacy import encoding
@@ -35,6 +35,8 @@ from priory.release.parts import PARTS, PublicCheck, Round
 _REQUIRED = frozenset({"statement", "domain", "measurements"})
 _KNOWN = _REQUIRED | {"schema"}
 LEVEL, DRAWS = 0.9, 50
+# Answers by which errors are judged, at most: noise is drawn again for each of them, fifty times.
+MOST_JUDGED = 1_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -275,8 +277,8 @@ class Release:
 
     @cached_property
     def evidence(self) -> tuple[Measurement, ...]:
-        """The measurements as an estimate takes them."""
-        return tuple(evidence(self.measurements))
+        """The measurements that errors of answers are judged by, as an estimate takes them: all but very large ones."""
+        return tuple(smallest(evidence(self.measurements), MOST_JUDGED))
 
     def save(self, path: str | Path) -> None:
         """Write the release file."""
