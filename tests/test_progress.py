@@ -98,6 +98,7 @@ def test_a_fit_that_weighs_rows_reports_how_far_its_last_step_is() -> None:
     spent: list[float] = []
     heard: list[float] = []
     rng = np.random.default_rng(0)
+    likely = rng.integers(0, 3, 500)
 
     def told(step: Step) -> None:
         spent.append(step.share)
@@ -105,7 +106,7 @@ def test_a_fit_that_weighs_rows_reports_how_far_its_last_step_is() -> None:
 
     with work.heard_by(lambda share, _: heard.append(share)):
         fit(
-            {name: rng.integers(0, 3, 500) for name in "abcde"},
+            {name: np.where(rng.random(500) < 0.7, likely, rng.integers(0, 3, 500)) for name in "abcde"},
             Schema.coded(dict.fromkeys("abcde", 3)),
             epsilon=1,
             delta=1e-6,

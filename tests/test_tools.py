@@ -69,7 +69,7 @@ def test_the_walk_of_a_fit_begins_at_the_command_line_and_reads_before_it_measur
     assert "changes of room" in walk.described(visits, walk.layers_of(walk.ROOT / "pyproject.toml"))
 
 
-@pytest.mark.parametrize(("options", "most"), [(["--mechanism", "aim"], 52), ([], 100)])
+@pytest.mark.parametrize(("options", "most"), [(["--mechanism", "aim"], 52), ([], 103)])
 def test_the_walk_of_the_usual_fits_changes_room_as_seldom_as_now_and_enters_none_early(
     options: list[str], most: int
 ) -> None:

@@ -248,7 +248,7 @@ def _seeded_by_rows(right: Callable[..., Release], mechanism: Weighing, curator:
     return right(replace(mechanism, seed=_exact_rows(curator)), curator, budget)
 
 
-def _drawn(_: object, dense: Dense, first: Model) -> PublicRows:
+def _drawn(_: object, dense: Dense, first: Model, _triples: int = 0) -> PublicRows:
     """Rows that are drawn where every cell could be one, so that a small table shows what a large one would."""
     return PublicRows(first.sample(1000, seed=dense.seed), first.domain)
 

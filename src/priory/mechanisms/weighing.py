@@ -80,7 +80,7 @@ class Weighing:
         device: see `Dense`.
     """
 
-    rows: int = 400_000
+    rows: int = 200_000
     model_cells: int = 2_000_000
     fewest_runs: float = 8
     fewest_for_a_tree: float = 3
@@ -169,8 +169,9 @@ class Weighing:
     def places(self, domain: Domain, budget: Budget, total: float) -> int:
         """Rows times the marginals that they are weighted by, for a table of about so many records."""
         left = budget.part(1 - share_of_one_ways(domain, budget, total))
-        ways = 3 if self._resolution(domain, left, total).last == "triples" else 2
-        return min(self._dense.wanted(total), domain.size) * math.comb(len(domain), ways)
+        triples = math.comb(len(domain), 3) if self._resolution(domain, left, total).last == "triples" else 0
+        marginals = triples or math.comb(len(domain), 2)
+        return min(self._dense.wanted(total, triples), domain.size) * marginals
 
     def _resolution(self, domain: Domain, left: Budget, total: float) -> Resolution:
         limits = {"fewest_runs": self.fewest_runs, "fewest_for_a_tree": self.fewest_for_a_tree}

@@ -14,6 +14,7 @@ from priory.privacy.budget import Budget
 from priory.queries.domain import Clique, Domain
 from priory.queries.factor import Array
 from priory.queries.query import Query
+from priory.release.dense import LEAST_A_RECORD, MOST_TRIPLE_PLACES
 from priory.select.noisy_pairs import queries_on, runs
 from priory.select.one_ways import expected_noise
 
@@ -79,7 +80,7 @@ class Resolution:
         if count >= fewest_runs:
             triples = _runs_above_noise(domain, everything, total, ways=3)
             runs_of_values = int(max(2, min(count, MOST_RUNS)))
-            if not _are_triples_better(domain, triples):
+            if not _are_triples_better(domain, triples, total):
                 return cls(coarse, runs_of_values, chosen=chosen, everything=everything, last="pairs")
             coarse, chosen, everything = left.split(TRIPLE_SHARES)
             return cls(coarse, runs_of_values, chosen=chosen, everything=everything, last="triples")
@@ -138,9 +139,11 @@ def _runs_above_noise(domain: Domain, share: Budget, total: float, *, ways: int)
     return float((max(total, 1.0) / max(noise, 0.1)) ** (1 / ways))
 
 
-def _are_triples_better(domain: Domain, triple_runs: float) -> bool:
+def _are_triples_better(domain: Domain, triple_runs: float, total: float) -> bool:
     """Whether triples tell more than pairs: a pair that triples imply is noisier than one that is measured."""
-    if sum(map(domain.size_of, itertools.combinations(domain, 3))) > MOST_TRIPLE_CELLS:
+    places = LEAST_A_RECORD * total * math.comb(len(domain), 3)
+    cells = sum(map(domain.size_of, itertools.combinations(domain, 3)))
+    if cells > MOST_TRIPLE_CELLS or places > MOST_TRIPLE_PLACES:
         return False
     lost = (len(domain) - 2) / 3 / sum(1 / size for size in domain.shape)
     return triple_runs >= TRIPLE_RUNS * lost > 0
