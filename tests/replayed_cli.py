@@ -1,8 +1,10 @@
 """The command line with the tests' replayed randomness, as a process of its own.
 
-A run waits after its first answer for as long as there is a file called "hold" in its folder.
+A run waits for as long as there is a file called "hold" in its folder: after its first answer, or after as many as the
+file says.
 """
 
+import math
 import time
 from pathlib import Path
 
@@ -17,11 +19,17 @@ class Held(Replay):
     """Replayed randomness that can be made to wait."""
 
     def noisy(self, values: Integers, noise: Noise) -> Integers:
-        if len(self.transcript):
+        while len(self.transcript) >= _held_from():
             Path("holding").touch()
-            while Path("hold").exists():
-                time.sleep(0.02)
+            time.sleep(0.02)
         return super().noisy(values, noise)
+
+
+def _held_from() -> float:
+    try:
+        return int(Path("hold").read_text() or 1)
+    except FileNotFoundError:
+        return math.inf
 
 
 def replayed(_asked: object) -> Randomness:
