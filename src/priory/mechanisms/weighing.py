@@ -34,7 +34,7 @@ MOST_COLUMNS = 24
 # With more pairs of attributes than this all of them drown: marginals are chosen privately instead.
 MOST_PAIRS = 1_000
 # With more rows times pairs weighting takes minutes, and on tables of so many records a graphical model is as good.
-MOST_PLACES = 40_000_000
+MOST_PLACES = 80_000_000
 # Pairs of more cells are in no tree that is chosen privately: they would have to be counted.
 MOST_TREE_CELLS = 1_000_000
 # A pair's distance from what a noisy tree implies has about so many times the noise of its own answers.
@@ -80,7 +80,7 @@ class Weighing:
         device: see `Dense`.
     """
 
-    rows: int = 200_000
+    rows: int = 400_000
     model_cells: int = 2_000_000
     fewest_runs: float = 8
     fewest_for_a_tree: float = 3

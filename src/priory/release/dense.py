@@ -27,9 +27,8 @@ from priory.work import stage
 ROWS_A_RECORD = 8
 # Rows drawn for each record of a large table, and for a small one together.
 LEAST_A_RECORD, FEWEST_ROWS = 2, 50_000
-# So many times more rows are drawn where they are weighted by triples: 400,000 of Adult at ε = 10 err by 5 % less than
-# half as many. Rows times triples are no more than these places, while there are two rows a record.
-FOR_TRIPLES, MOST_TRIPLE_PLACES = 2, 160_000_000
+# Rows times triples are no more than these places, while there are two rows a record.
+MOST_TRIPLE_PLACES = 160_000_000
 # However many records there are: these rows and all pairs of twenty columns take a gigabyte.
 MOST_ROWS = 1_000_000
 # A graphical model of more cells takes gigabytes on the way to its answers.
@@ -42,7 +41,7 @@ LEAST_STDDEV = 1.0
 class Dense:
     """How large such a model is."""
 
-    rows: int = 200_000  # about how many are drawn; more for a large table, fewer for a small one
+    rows: int = 400_000  # about how many are drawn; more for a large table, fewer for a small one
     model_cells: int = 2_000_000  # how many cells all tables of the first model may have together
     seed: int = 0  # of the rows, which are drawn from what was answered with noise
     thinned: int = 1  # so many times fewer rows are drawn, for a rehearsal
@@ -81,9 +80,7 @@ class Dense:
     def wanted(self, total: float, triples: int = 0) -> int:
         """How many rows stand for so many records as well as more would, where they are weighted by so many triples."""
         records = math.ceil(total)
-        most = self.rows
-        if triples:
-            most = min(FOR_TRIPLES * self.rows, MOST_TRIPLE_PLACES // triples)
+        most = min(self.rows, MOST_TRIPLE_PLACES // triples) if triples else self.rows
         return max(min(ROWS_A_RECORD * records, most), LEAST_A_RECORD * records, FEWEST_ROWS)
 
     def _rows(self, first: Model, triples: int = 0) -> PublicRows:
