@@ -138,3 +138,15 @@ def test_a_device_gives_the_same_weights(device: str) -> None:
     ms = measured(1, queries=(QUERIES[0], QUERIES[1]))
     plain, there = weighed(ms, rows, 100.0), weighed(ms, rows, 100.0, device=device)
     np.testing.assert_allclose(there.project(("a", "b")).values, plain.project(("a", "b")).values, rtol=1e-3)
+
+
+def test_rows_that_are_all_in_one_cell_stay_as_they_are() -> None:
+    rows = PublicRows([[0, 0, 0], [0, 0, 1]], DOMAIN, [1.0, 3.0])
+    model = weighed(measured(1, queries=(QUERIES[0],)), rows, 5.0)
+    np.testing.assert_allclose(model.project(("c",)).values, [1.25, 3.75])
+
+
+def test_moves_too_small_to_be_squared_have_no_degrees_of_freedom() -> None:
+    rows = rows_of(1)
+    fits = RowFits(RowAnswers.of(measured(1, stddev=1e100), rows, 1e-60), np.log(rows.shares))
+    assert fits.degrees_of_freedom(fits.start(1e-5), random_signs(len(fits.answers.values))) == 0

@@ -92,7 +92,11 @@ class RowFits:
                 break
             direction = residual + (steepness / before) * direction
             turned = self._turned(fit, direction)
-            length = steepness / answers.dot(fit.shares * direction, turned)
+            curvature = answers.dot(fit.shares * direction, turned)
+            # Numbers so small that their squares are nothing add nothing.
+            if not curvature > 0:
+                break
+            length = steepness / curvature
             # Along conjugate directions what each adds to the product of the solution with the right-hand side is
             # known at once.
             added = length * steepness

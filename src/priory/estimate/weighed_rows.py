@@ -108,13 +108,17 @@ def _of_least_error(fits: RowFits, most: int) -> _Found:
     signs = answers.tensor(random_signs(len(answers.values)))
     base = fits.start(0.0)
     likely = _likely_records(answers, base)
+    as_they_came = _Found(base, None, base.misfit - answers.size)
+    if not likely > 0:
+        # All rows are in the same cells: no weights change an answer.
+        return as_they_came
 
     def at(multiple: float, near: Weights) -> _Found:
         fit = fits.fitted(fits.at(near.logs, multiple * likely), most)
         degrees = fits.degrees_of_freedom(fit, signs)
         return _Found(fit, multiple, fit.misfit - answers.size + 2 * degrees, degrees)
 
-    found = [_Found(base, None, base.misfit - answers.size), at(2.0, base)]
+    found = [as_they_came, at(2.0, base)]
     reached(1 / 3, _WORDS)
     found.append(at(1.0, found[1].fit))
     reached(2 / 3, _WORDS)
@@ -136,7 +140,7 @@ def _likely_records(answers: Answers, base: Weights) -> float:
     counts = answers.predicted(base.shares)
     spread = answers.dot(counts * (1 - counts / answers.total), answers.precision)
     beyond = base.misfit - answers.size + 2 * math.sqrt(2 * answers.size)
-    return answers.total * spread / max(beyond, spread / MOST_TEMPERATURE)
+    return answers.total * spread / max(beyond, spread / MOST_TEMPERATURE, 1e-300)
 
 
 def _most_calls(rows: int, queries: int) -> int:
