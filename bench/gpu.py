@@ -22,15 +22,10 @@ Case = tuple[str, Domain, list[tuple[str, ...]]]
 
 def run(quick: bool) -> None:  # noqa: FBT001
     """Print the table; say so where there is no GPU."""
-    try:
-        import torch
-    except ImportError:
-        print("no GPU figures: torch is not installed")
+    torch = torch_at_hand()
+    if torch is None:
         return
-    if not torch.cuda.is_available():
-        print("no GPU figures: torch finds no CUDA device")
-        return
-    bandwidth = _bandwidth(torch)
+    bandwidth = bandwidth_of(torch)
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}: a copy moves {bandwidth / 1e12:.2f} TB/s")
     print(
         "| job | precision | ms a call | with transfers, ms | first call, s | CPU here, ms | memory floor, ms "
@@ -44,6 +39,19 @@ def run(quick: bool) -> None:  # noqa: FBT001
     out = Path(os.environ.get("OUT", "results"))
     out.mkdir(exist_ok=True)
     (out / "gpu.json").write_text(json.dumps({"bandwidth": bandwidth, "rows": found}, indent=1))
+
+
+def torch_at_hand() -> Any:  # noqa: ANN401
+    """The library, where it has a GPU; else says why there are no figures."""
+    try:
+        import torch
+    except ImportError:
+        print("no GPU figures: torch is not installed")
+        return None
+    if not torch.cuda.is_available():
+        print("no GPU figures: torch finds no CUDA device")
+        return None
+    return torch
 
 
 def _cases(quick: bool) -> list[Case]:  # noqa: FBT001
@@ -112,7 +120,8 @@ def _cells_moved(step: Instruction) -> int:
     return sum(int(np.prod([n for n, s in zip(step.shape, walk, strict=True) if s])) for walk in walks if any(walk))
 
 
-def _bandwidth(torch: Any) -> float:  # noqa: ANN401
+def bandwidth_of(torch: Any) -> float:  # noqa: ANN401
+    """How many bytes a copy on the device moves in a second, read and written."""
     cells = 1 << 28
     a, b = (torch.zeros(cells, dtype=torch.float64, device="cuda") for _ in range(2))
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from bench.gpu import bandwidth_of, torch_at_hand
 from priory.estimate.row_answers import RowAnswers
 from priory.estimate.row_device import DeviceAnswers
 from priory.estimate.row_weights import RowFits
@@ -32,17 +33,12 @@ def run(quick: bool) -> None:  # noqa: FBT001
     print(f"{len(rows.codes):,} rows, {len(measured)} triples, {CALLS} calls")
     print("| where | precision | set up, s | fit, s | ms a call | memory floor, ms |\n|---|---|---|---|---|---|")
     print(_line("CPU", "float64", lambda: _on_cpu(measured, rows)))
-    try:
-        import torch
-    except ImportError:
-        print("no GPU figures: torch is not installed")
-        return
-    if not torch.cuda.is_available():
-        print("no GPU figures: torch finds no CUDA device")
+    torch = torch_at_hand()
+    if torch is None:
         return
     _on_gpu(measured[:2], rows, "float64")
     for precision in ("float64", "float32"):
-        floor = _floor(torch, len(rows.codes) * len(measured))
+        floor = 2 * 4 * len(rows.codes) * len(measured) / bandwidth_of(torch)
         print(_line(torch.cuda.get_device_name(), precision, lambda p=precision: _on_gpu(measured, rows, p), floor))
 
 
@@ -86,12 +82,6 @@ def _line(where: str, precision: str, made: Callable[[], RowFits], floor: float 
     shown = "" if floor is None else f"{1000 * floor:.1f}"
     fit = done - ready
     return f"| {where} | {precision} | {ready - begin:.2f} | {fit:.2f} | {1000 * fit / CALLS:.1f} | {shown} |"
-
-
-def _floor(torch: object, places: int) -> float:
-    from bench.gpu import _bandwidth
-
-    return 2 * 4 * places / _bandwidth(torch)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from scipy.optimize import least_squares
 
 from experiments.forecast_tables import FITTED_TO, LEFT_OUT, WIDE_FITTED_TO, WIDE_LEFT_OUT, part, schema_of, source_of
 from experiments.results import Results, Row, Stopwatch, shown
-from priory.answer.metrics import total_variation
+from experiments.tables import variations
 from priory.app.fit import fit
 from priory.app.forecast.law import Accuracy, Facts, Law, Laws
 from priory.app.forecast.trial import compared_pairs
@@ -22,7 +22,6 @@ from priory.app.registry import registered
 from priory.mechanisms.weighing import Weighing
 from priory.privacy.budget import Budget
 from priory.queries.domain import Domain
-from priory.queries.query import Query
 
 NAME = "forecast_laws"
 KEYS = ("table", "mechanism", "epsilon")
@@ -68,9 +67,7 @@ def measured(name: str, mechanism: str, epsilon: str) -> dict[str, object]:
     watch = Stopwatch()
     release = fit(source, schema_of(coded), epsilon=epsilon, delta=DELTA, mechanism=mechanism)
     seconds = watch.seconds
-    cliques = compared_pairs(coded.domain)
-    answers = release.model.answers([Query.marginal(coded.domain, clique) for clique in cliques])
-    distances = [total_variation(a, t.values) for a, t in zip(answers, source.count(cliques), strict=True)]
+    distances = variations(release.model, coded, compared_pairs(coded.domain))
     facts = {"rows": coded.records, "sizes": " ".join(map(str, coded.domain.shape))}
     return {"seconds": seconds, "TV2": float(np.mean(distances))} | facts
 

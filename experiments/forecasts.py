@@ -25,15 +25,13 @@ from experiments.forecast_tables import (
     source_of,
 )
 from experiments.results import Results, Stopwatch, shown
-from experiments.tables import Coded
-from priory.answer.metrics import total_variation
+from experiments.tables import Coded, variations
 from priory.app.fit import fit
 from priory.app.forecast import SECONDS, Planner
 from priory.app.forecast.trial import compared_pairs
 from priory.app.registry import registered
 from priory.model.bases import PublicRows
 from priory.privacy.budget import Budget
-from priory.queries.query import Query
 
 NAME = "forecasts"
 TABLES = {
@@ -95,9 +93,7 @@ def _fitted_from_half(name: str, epsilon: str) -> dict[str, object]:
     watch = Stopwatch()
     release = fit(source, schema_of(private), epsilon=epsilon, delta=DELTA, mechanism=recipe)
     seconds = watch.seconds
-    cliques = compared_pairs(private.domain)
-    answers = release.model.answers([Query.marginal(private.domain, clique) for clique in cliques])
-    distances = [total_variation(a, t.values) for a, t in zip(answers, source.count(cliques), strict=True)]
+    distances = variations(release.model, private, compared_pairs(private.domain))
     return {"seconds": seconds, "TV2": float(np.mean(distances))}
 
 

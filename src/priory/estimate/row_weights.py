@@ -14,7 +14,6 @@ the fit, and with them Stein's estimate of its error, which chooses m.
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,7 +52,6 @@ class RowFits:
 
     answers: Answers  # what they are fitted to
     base_logs: Any  # the logarithms of the shares that the rows came with
-    said: Callable[[], None] = lambda: None  # told of each call, for people who wait
 
     def start(self, records: float) -> Weights:
         """The rows as they came."""
@@ -109,7 +107,6 @@ class RowFits:
     def _turned(self, fit: Weights, direction: Any) -> Any:  # noqa: ANN401
         """The second derivative of the objective along a direction, divided by the weights."""
         answers = self.answers
-        self.said()
         moved = answers.predicted(fit.shares * direction) * answers.precision
         return fit.records * direction + self._centred(fit, answers.total * answers.pulled(moved))
 
@@ -119,7 +116,6 @@ class RowFits:
     def at(self, logs: Any, records: float) -> Weights:  # noqa: ANN401
         """Given weights, as a fit at this m would see them."""
         answers = self.answers
-        self.said()
         weighted = self.base_logs + logs
         top = float(weighted.max())
         shares = answers.exp(weighted - top)

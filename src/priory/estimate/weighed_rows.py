@@ -6,7 +6,7 @@ multiples of that. Where rows times answers are very many, the multiple is found
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -44,7 +44,6 @@ def weighed(
     *,
     searched: int = SEARCHED,
     device: str | None = None,
-    said: Callable[[], None] = lambda: None,
 ) -> Model:
     """The most likely model of weighted rows, where the answers say how many records the rows are worth.
 
@@ -54,10 +53,9 @@ def weighed(
         total: how many records they stand for.
         searched: how many places, rows times queries, the search for their worth goes over.
         device: a device of torch on which they are fitted, such as "cuda"; without one on the CPU.
-        said: told of each call, for people who wait.
     """
     part = base.thinned(max(1, searched // len(measurements)))
-    search = _fits(measurements, part, total, device, said)
+    search = _fits(measurements, part, total, device)
     # Three fits to a part of the rows, and one to all of them where these are more.
     searching = 3 * len(part.codes)
     with stage(0.0, searching / (searching + (0 if part is base else len(base.codes))), _WORDS):
@@ -66,7 +64,7 @@ def weighed(
         fit = found.fit
     else:
         reached(searching / (searching + len(base.codes)), _WORDS)
-        fits = _fits(measurements, base, total, device, said)
+        fits = _fits(measurements, base, total, device)
         records = found.multiple * _likely_records(fits.answers, fits.start(0.0))
         fit = fits.fitted(fits.start(records), _most_calls(len(base.codes), len(measurements)))
     shares = base.shares if found.multiple is None else _as_array(fit.shares)
@@ -89,13 +87,12 @@ def _fits(
     rows: PublicRows,
     total: float,
     device: str | None,
-    said: Callable[[], None],
 ) -> RowFits:
     logs = np.log(rows.shares)
     if device is None:
-        return RowFits(RowAnswers.of(measurements, rows, total), logs, said)
+        return RowFits(RowAnswers.of(measurements, rows, total), logs)
     answers = DeviceAnswers(measurements, rows, total, device=device)
-    return RowFits(answers, answers.tensor(logs), said)
+    return RowFits(answers, answers.tensor(logs))
 
 
 def _as_array(shares: Any) -> Array:  # noqa: ANN401

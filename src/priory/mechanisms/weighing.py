@@ -76,7 +76,6 @@ class Weighing:
         fewest_runs: into how many runs of values pairs must be cut, above the noise, for cliques to be chosen by them.
         fewest_for_a_tree: the same for a tree of pairs to be chosen privately, where they cannot be cut into so many.
         seed: see `Dense`.
-        thinned: see `Dense`.
         device: see `Dense`.
     """
 
@@ -85,7 +84,6 @@ class Weighing:
     fewest_runs: float = 8
     fewest_for_a_tree: float = 3
     seed: int = 0
-    thinned: int = 1
     device: str | None = None
     # At most this is spent on private choices.
     choice_share: ClassVar[Fraction] = Fraction(FEW_RUNS_SHARES[1], sum(FEW_RUNS_SHARES))
@@ -251,9 +249,7 @@ class Weighing:
 
     @property
     def _dense(self) -> Dense:
-        return Dense(
-            rows=self.rows, model_cells=self.model_cells, seed=self.seed, thinned=self.thinned, device=self.device
-        )
+        return Dense(rows=self.rows, model_cells=self.model_cells, seed=self.seed, device=self.device)
 
     def model(self, answered: "Answered") -> Model:
         """The model of what was answered."""

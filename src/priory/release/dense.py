@@ -44,7 +44,6 @@ class Dense:
     rows: int = 400_000  # about how many are drawn; more for a large table, fewer for a small one
     model_cells: int = 2_000_000  # how many cells all tables of the first model may have together
     seed: int = 0  # of the rows, which are drawn from what was answered with noise
-    thinned: int = 1  # so many times fewer rows are drawn, for a rehearsal
     device: str | None = None  # a device of torch on which rows are weighted, such as "cuda"
     # a pair goes into the first model where it is farther from it than noise, by so many standard deviations of that
     telling: float = 1.5
@@ -93,7 +92,7 @@ class Dense:
     def _count(self, first: Model, triples: int = 0) -> float:
         """How many rows are drawn; infinite where every cell is a row."""
         count = min(self.wanted(first.total, triples), MOST_ROWS)
-        return count // self.thinned if first.domain.size > count else math.inf
+        return count if first.domain.size > count else math.inf
 
     def _first_model(
         self,
