@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from priory.estimate import row_weights
+from priory.estimate import row_device, row_weights
 from priory.estimate.row_answers import RowAnswers
 from priory.estimate.row_weights import RowFits, random_signs
 from priory.estimate.weighed_rows import weighed
@@ -137,6 +137,22 @@ def test_a_device_gives_the_same_weights() -> None:
     ms = measured(1, queries=(QUERIES[0], QUERIES[1]))
     plain, there = weighed(ms, rows, 100.0), weighed(ms, rows, 100.0, device="cpu")
     np.testing.assert_allclose(there.project(("a", "b")).values, plain.project(("a", "b")).values, rtol=1e-3)
+
+
+def test_answers_on_a_device_are_those_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch", reason="the extra [gpu] is not installed")
+    # Two tables at once, the last one by itself; not every cell has rows.
+    rows, ms = rows_of(5, 7), measured(1, queries=(QUERIES[0], QUERIES[1], QUERIES[0]))
+    monkeypatch.setattr(row_device, "_PLACES", 2 * len(rows.codes))
+    here, there = RowAnswers.of(ms, rows, 100.0), row_device.DeviceAnswers(ms, rows, 100.0, device="cpu")
+    shares = np.random.default_rng(0).random(len(rows.codes))
+    np.testing.assert_allclose(there.predicted(there.tensor(shares)), here.predicted(shares))
+    np.testing.assert_allclose(there.pulled(there.values), here.pulled(here.values))
+    np.testing.assert_allclose(there.values, here.values)
+    np.testing.assert_allclose(there.precision, here.precision)
+    assert there.outside == pytest.approx(here.outside)
+    assert (there.size, len(there.values)) == (here.size, len(here.values))
+    assert len(here.values) < here.size
 
 
 def test_rows_that_are_all_in_one_cell_stay_as_they_are() -> None:
