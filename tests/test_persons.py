@@ -342,7 +342,7 @@ def test_the_key_stands_in_no_log_of_the_callers_database(kind: str | None) -> N
 
 def test_nothing_of_ours_is_left_in_the_callers_database() -> None:
     connection = duckdb.connect()
-    views = "SELECT view_name FROM duckdb_views() UNION SELECT table_name FROM duckdb_tables()"
+    views = "SELECT view_name FROM duckdb_views() UNION SELECT table_name FROM duckdb_tables() ORDER BY 1"
     functions = "SELECT count(*) FROM duckdb_functions()"
     before = [connection.execute(query).fetchall() for query in (views, functions)]
     counted(connection.sql("SELECT 1 AS who, 'a' AS x"))

@@ -18,7 +18,7 @@ class LBFGS(Solver):
     calls. The function is not convex in θ; this is here to check the others by.
     """
 
-    traits = Traits(losses=frozenset({"l2", "custom"}))
+    traits = Traits(losses=frozenset({"l2", "custom"}), accuracy=1e-3)
     burst: int = 100  # how many iterations one step makes
     iterations: int = 50  # how many steps it may take
     tolerance: float = 1e-5  # the relative fall of the loss below which it has converged
