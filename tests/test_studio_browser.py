@@ -272,7 +272,7 @@ def held(folder: Path) -> None:
 def test_a_cancelled_run_says_what_was_spent_and_can_still_be_released(person: Person, folder: Path) -> None:
     prepares(person)
     # Single attributes are answered together, and written down then.
-    (folder / "hold").write_text("20")
+    (folder / "hold").write_text("9")
     person.presses("Pay and start")
     held(folder)
     # Closing the browser, or leaving the page, does not stop it.

@@ -14,7 +14,15 @@ from priory.data.schema.constraints import Condition, Forbid
 from priory.errors import SizeError
 from priory.estimate.weighed_rows import weighed
 from priory.mechanisms import weighing
-from priory.mechanisms.steps.resolution import LEAST_FOR_ONE_WAYS, MOST_FOR_ONE_WAYS, Resolution, share_of_one_ways
+from priory.mechanisms.steps import few_runs, resolution
+from priory.mechanisms.steps.resolution import (
+    LEAST_FOR_ONE_WAYS,
+    MOST_FOR_ONE_WAYS,
+    Coarse,
+    Everything,
+    resolution_for,
+    share_of_one_ways,
+)
 from priory.mechanisms.weighing import Weighing
 from priory.model import row_sums
 from priory.model.bases import PublicRows, Uniform
@@ -33,6 +41,11 @@ from priory.select.noisy_pairs import fitting, joining_pairs, runs, strengths, s
 
 BUDGET = Budget.gaussian("1/10")
 SIX = Domain.of(dict.fromkeys("abcdef", 3))
+# The limits with which each way to go on after one-way marginals is taken.
+EVERYTHING = {"fewest_runs": 0.0}
+TREE = {"fewest_runs": np.inf, "fewest_for_a_tree": 0.0}
+FOREST = {"fewest_runs": np.inf, "fewest_for_a_tree": np.inf, "fewest_for_a_forest": 0.0}
+SINGLES = dict.fromkeys(FOREST, np.inf)
 
 
 def dependent(n: int, domain: Domain = SIX) -> Rows:
@@ -151,12 +164,14 @@ def test_cliques_that_would_make_the_tree_too_large_are_left_out() -> None:
 def test_the_shares_add_up_and_one_way_marginals_get_theirs(total: float, amount: Fraction) -> None:
     budget = Budget.gaussian(amount)
     assert LEAST_FOR_ONE_WAYS <= share_of_one_ways(SIX, budget, total) <= MOST_FOR_ONE_WAYS
-    plan = Resolution.of(SIX, budget, total, fewest_runs=8, fewest_for_a_tree=3)
-    for each in (plan, plan.without_choice()):
-        parts = [each.coarse, each.choosing, each.chosen, each.everything]
-        assert sum(part.amount for part in parts if part is not None) == amount
-        assert each.choosing is None or each.choosing.amount <= Weighing.choice_share * amount
-    assert 2 <= plan.runs <= 16
+    plan = resolution_for(SIX, budget, total)
+    if plan is None:
+        return
+    for each in (plan, plan.without_choice()) if isinstance(plan, Everything) else (plan,):
+        parts = [part for part in vars(each).values() if isinstance(part, Budget)]
+        assert sum(part.amount for part in parts) == amount
+    assert getattr(plan, "choosing", budget.part(Weighing.choice_share)).amount <= Weighing.choice_share * amount
+    assert not isinstance(plan, Coarse) or 2 <= plan.runs <= 16
 
 
 @pytest.mark.parametrize(
@@ -177,35 +192,63 @@ def test_nothing_but_a_tree_is_chosen_privately(monkeypatch: pytest.MonkeyPatch)
         raise PermissionError
 
     monkeypatch.setattr(Curator, "choose", refuse)
-    for fewest, for_a_tree in ((0.0, 0.0), (np.inf, np.inf)):
-        release = weighed_release(dependent(500), fewest_runs=fewest, fewest_for_a_tree=for_a_tree)
-        assert release.statement.mechanism == "weighing"
-    with pytest.raises(PermissionError):
-        weighed_release(dependent(500), fewest_runs=np.inf, fewest_for_a_tree=0.0)
+    for limits in (EVERYTHING, SINGLES):
+        assert weighed_release(dependent(500), BUDGET, **limits).statement.mechanism == "weighing"
+    for limits in (TREE, FOREST):
+        with pytest.raises(PermissionError):
+            weighed_release(dependent(500), BUDGET, **limits)
 
 
 def test_a_tree_is_chosen_where_cells_drown() -> None:
-    release = weighed_release(dependent(2_000), fewest_runs=np.inf, fewest_for_a_tree=0.0)
+    release = weighed_release(dependent(2_000), BUDGET, **TREE)
     # The pairs of the tree come last; every attribute is mostly the one before.
     assert {m.query.clique for m in release.measurements[-5:]} == set(itertools.pairwise("abcdef"))
 
 
-def test_a_pure_budget_and_very_many_attributes_are_left_to_aim() -> None:
+def test_the_rest_of_a_tree_is_chosen_where_its_first_pairs_tie_attributes() -> None:
+    tree, free = set(itertools.pairwise("abcdef")), np.random.default_rng(0).integers(0, 3, (2_000, 6))
+    free[:, 1] = np.where(free[:, 2] > 0, free[:, 1], free[:, 0])
+    for rows, cliques in ((dependent(2_000), tree), (Rows(SIX, free), None)):
+        chosen = [
+            m.query.clique for m in weighed_release(rows, BUDGET, **FOREST).measurements if len(m.query.clique) == 2
+        ]
+        # Two of six attributes' pairs are measured first, and then all of the tree or the same two.
+        assert set(chosen[2:]) == (cliques or set(chosen[:2]))
+        assert len(set(chosen[:2])) == 2
+
+
+def test_a_pure_budget_is_left_to_aim() -> None:
     assert weighed_release(dependent(500), Budget.pure(1)).statement.mechanism == "aim"
-    wide = Domain.of({f"a{i}": 2 for i in range(46)})
-    rows = random_rows(20, domain=wide)
-    assert weighed_release(rows, Budget.gaussian("1/1000000")).statement.mechanism == "aim"
+
+
+@pytest.mark.parametrize(
+    ("columns", "limits", "mechanism"),
+    [(49, EVERYTHING, "weighing"), (50, EVERYTHING, "aim"), (50, TREE, "aim"), (50, FOREST, "weighing"),
+     (111, FOREST, "aim"), (111, SINGLES, "weighing")],
+)  # fmt: skip
+def test_very_many_attributes_are_left_to_aim(columns: int, limits: dict[str, float], mechanism: str) -> None:
+    wide = Domain.of({f"a{i}": 2 for i in range(columns)})
+    assert Weighing(**limits).is_left_to_aim(wide, BUDGET, 500) == (mechanism == "aim")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("columns", [50, 111])
+def test_single_attributes_of_any_number_are_measured_where_nothing_else_can_be_heard(columns: int) -> None:
+    rows = random_rows(20, domain=Domain.of({f"a{i}": 2 for i in range(columns)}))
+    release = weighed_release(rows, Budget.gaussian("1/1000000"))
+    assert release.statement.mechanism == "weighing"
+    assert {len(m.query.clique) for m in release.measurements} == {1}
 
 
 def test_where_every_pair_is_too_large_for_a_tree_none_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(weighing, "MOST_TREE_CELLS", 8)
-    release = weighed_release(dependent(500), fewest_runs=np.inf, fewest_for_a_tree=0.0)
+    monkeypatch.setattr(few_runs, "MOST_CELLS", 8)
+    release = weighed_release(dependent(500), BUDGET, **TREE)
     pairs = [m.query.clique for m in release.measurements if len(m.query.clique) == 2]
     assert pairs == list(itertools.combinations(SIX, 2))
 
 
 def test_what_is_left_goes_to_aim_where_there_are_very_many_records(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(weighing, "MOST_PLACES", 8 * 20_000 * 15)
+    monkeypatch.setattr(weighing, "MOST_PLACES", 3 * 20_000 * 15)
+    monkeypatch.setattr(resolution, "MOST_TRIPLE_CELLS", 0)
     few, many = (weighed_release(dependent(count), BUDGET) for count in (15_000, 30_000))
     assert (few.statement.mechanism, many.statement.mechanism) == ("weighing", "aim")
     assert many.statement.spent <= BUDGET.amount
@@ -216,8 +259,8 @@ def test_what_is_left_goes_to_aim_where_there_are_very_many_records(monkeypatch:
 def test_what_depends_is_told_however_it_is_measured() -> None:
     source = dependent(20_000)
     truth = source.count([("a", "c")])[0].values / 20_000
-    for fewest, for_a_tree in ((0.0, 0.0), (np.inf, 0.0), (np.inf, np.inf)):
-        model = weighed_release(source, fewest_runs=fewest, fewest_for_a_tree=for_a_tree).model
+    for limits in (EVERYTHING, TREE, FOREST):
+        model = weighed_release(source, BUDGET, **limits).model
         # Independent attributes are 0.28 off; noise of μ² = 1/10 on 20,000 rows is below a hundredth.
         assert np.abs(model.project(("a", "c")).values / model.total - truth).sum() / 2 < 0.05
 

@@ -13,6 +13,8 @@ from priory.answer.intervals import Source, noise_margin, normal_quantile, sourc
 from priory.answer.redraws import MODELS, Redraws, draws_of
 from priory.answer.ties import Ties
 from priory.errors import SizeError
+from priory.estimate.dirichlet import DIRICHLET, Counts
+from priory.estimate.measured import evidence
 from priory.model.model import Model
 from priory.privacy.measurement import Measurement
 from priory.queries.domain import Clique, Domain
@@ -152,12 +154,27 @@ class Redrawing:
         hidden = redraws.hidden(query, answer, repeats, source)
         return hidden if source != "drawn" else np.hypot(hidden, self.rows.stddev(query, answer))
 
+    def _counts(self, clique: Clique) -> Counts:
+        """What answers about one attribute say of its counts."""
+        if clique not in self._known_counts:
+            measured = [m for m in evidence(self.measurements) if m.query.clique == clique]
+            self._known_counts[clique] = Counts.of(measured, self.model.total)
+        return self._known_counts[clique]
+
+    @cached_property
+    def _known_counts(self) -> dict[Clique, Counts]:
+        return {}
+
     def _noise_alone(self, query: Query, answer: Array, level: float) -> Array:
         """Where an estimate cannot be repeated: the noise of what was itself measured, and how far the estimate is off.
 
-        The interval then holds the one around the noisy answer, which holds the truth as often as it should. Of other
+        Of single attributes by themselves the posterior says more. Else the interval holds the one around the noisy
+        answer, which holds the truth as often as it should. Of other
         answers nothing is known.
         """
+        found = self.model.diagnostics
+        if found is not None and found.stop == DIRICHLET and len(query.clique) == 1:
+            return self._counts(query.clique).deviations(query, found.total_stddev)
         same = [m for m in self.measurements if m.query == query]
         if not same:
             return np.full(answer.shape, np.nan)

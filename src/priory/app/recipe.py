@@ -34,7 +34,7 @@ def ordered(
         # Constraints that leave no row are noticed here, before anything is paid.
         without_zeros(Uniform(schema.domain), schema.impossible())
     has_public, has_workload = public is not None, workload is not None
-    entry = chosen(mechanism, has_public=has_public, columns=len(schema.modelled), has_workload=has_workload)
+    entry = chosen(mechanism, has_public=has_public, has_workload=has_workload)
     if has_public:
         from_public(entry)
     is_registered = mechanism is None or isinstance(mechanism, str)

@@ -17,7 +17,7 @@ from priory.mechanisms.pmw_pub.pmw_pub import PMWPub
 from priory.mechanisms.pmw_pub.row_weights import every_cell
 from priory.mechanisms.prior import Prior
 from priory.mechanisms.privbayes import PrivBayes
-from priory.mechanisms.weighing import MOST_COLUMNS, Weighing
+from priory.mechanisms.weighing import Weighing
 from priory.model.bases import PublicRows
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
@@ -167,13 +167,13 @@ def registered(name: str) -> Registered:
     return MECHANISMS[known]
 
 
-def chosen(mechanism: str | Mechanism | None, *, has_public: bool, columns: int, has_workload: bool) -> Registered:
+def chosen(mechanism: str | Mechanism | None, *, has_public: bool, has_workload: bool) -> Registered:
     """The mechanism that someone chose; by default one that public facts decide.
 
-    With public data "prior", without any "weighing", and "aim" for tables of many columns or for a workload.
+    With public data "prior", without any "weighing", and "aim" for a workload.
     """
     if mechanism is not None:
         return registered(mechanism) if isinstance(mechanism, str) else Registered.of(mechanism)
     if has_public:
         return registered("prior")
-    return registered("aim" if has_workload or columns > MOST_COLUMNS else "weighing")
+    return registered("aim" if has_workload else "weighing")

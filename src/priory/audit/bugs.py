@@ -248,7 +248,7 @@ def _seeded_by_rows(right: Callable[..., Release], mechanism: Weighing, curator:
     return right(replace(mechanism, seed=_exact_rows(curator)), curator, budget)
 
 
-def _drawn(_: object, dense: Dense, first: Model, _triples: int = 0) -> PublicRows:
+def _drawn(_: object, dense: Dense, first: Model, *_by: object) -> PublicRows:
     """Rows that are drawn where every cell could be one, so that a small table shows what a large one would."""
     return PublicRows(first.sample(1000, seed=dense.seed), first.domain)
 
@@ -352,7 +352,7 @@ BUGS: dict[str, Bug] = {
     "the exact number of rows in PrivBayes": Bug(_replay("privbayes"), ((privbayes, "counted", _counted_exactly),)),
     "rounds from the exact number of rows in MWEM": Bug(_replay("mwem"), ((MWEM, "run", _rounds_by_rows),)),
     "rows drawn in weighing by the exact number of rows": Bug(
-        _replay("weighing"), ((Weighing, "run", _seeded_by_rows), (Dense, "_rows", _drawn))
+        _replay("weighing, chosen cliques"), ((Weighing, "run", _seeded_by_rows), (Dense, "drawn", _drawn))
     ),
     "a resolution from the exact number of rows in weighing": Bug(
         _replay("weighing"), ((Weighing, "run", _resolved_by_rows),)

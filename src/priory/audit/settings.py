@@ -172,7 +172,12 @@ def _mechanisms() -> dict[str, Setting]:
         "privbayes, families of any size": always(PrivBayes(usefulness=0.001)),
         "weighing, chosen cliques": always(Weighing(fewest_runs=0)),
         "weighing, a chosen tree": always(Weighing(fewest_runs=math.inf, fewest_for_a_tree=0)),
-        "weighing, runs of values": always(Weighing(fewest_runs=math.inf, fewest_for_a_tree=math.inf)),
+        "weighing, some chosen pairs": always(
+            Weighing(fewest_runs=math.inf, fewest_for_a_tree=math.inf, fewest_for_a_forest=0)
+        ),
+        "weighing, single attributes": always(
+            Weighing(fewest_runs=math.inf, fewest_for_a_tree=math.inf, fewest_for_a_forest=math.inf)
+        ),
         "dualquery, three rounds of two": always(DualQuery(TABLES, rounds=4, samples=2)),
     }
 

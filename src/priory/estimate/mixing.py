@@ -31,7 +31,7 @@ from priory.queries.factor import Array
 # Shares of the public rows that are compared.
 _SHARES = np.linspace(0.0, 1.0, 21)
 # Shares below the first or above the second gain too little for what a wrong estimate of them can cost.
-_LEAST, _MOST = 0.2, 0.9
+_LEAST, _MOST = 0.25, 0.9
 # Triples that are compared, at most, and of how many cells.
 _TRIPLES, _MOST_CELLS = 200, 20_000
 # The degrees of freedom of a first model and of weights for its rows overlap: so much of their sum counts.

@@ -55,11 +55,18 @@ AS_BORNE_OUT = "weigh as much as the noisy answers bear them out."
 
 
 def posterior(
-    measurements: Iterable[Measurement], base: Base, total: float, records: float, *, searched: int = SEARCHED
+    measurements: Iterable[Measurement],
+    base: Base,
+    total: float,
+    records: float,
+    *,
+    searched: int = SEARCHED,
+    least: float = 0.0,
 ) -> Model:
     """The most likely model of `total` records; the base is a sample of `records`, or of fewer where answers say so.
 
-    How many that are is searched for on as many rows as make `searched` places, rows times queries.
+    How many that are, at least the part `least` of them, is searched for on as many rows as make `searched` places,
+    rows times queries.
     """
     setting = _setting(measurements, base, total)
     evidence = setting.evidence
@@ -68,10 +75,10 @@ def posterior(
     perturbed = evidence.values + SPLIT * evidence.stddevs * setting.signs
     rows = max(1, searched // len(evidence.queries))
     if not isinstance(base, PublicRows) or len(base.codes) <= rows:
-        found = _searched(setting, perturbed, records)
+        found = _searched(setting, perturbed, records, least)
     else:
         part = rows / len(base.codes)
-        rough = _searched(replace(setting, base=base.thinned(rows)), perturbed, part * records)
+        rough = _searched(replace(setting, base=base.thinned(rows)), perturbed, part * records, least)
         found = _refined(setting, perturbed, rough, records, part)
     model = Model.of(base, evidence.layout.unpack(found.answers.fit.theta), total)
     return replace(model, diagnostics=_diagnostics(found.answers, evidence))
@@ -85,16 +92,17 @@ class _Found:
     answers: CoupledState  # that of all answers
 
 
-def _searched(setting: Setting, perturbed: Array, records: float) -> _Found:
+def _searched(setting: Setting, perturbed: Array, records: float, least: float) -> _Found:
     """Look for the prior sample size of single attributes, then for that of all answers, from there."""
     total, implied = setting.records, Implied.of(setting.evidence, beside_measured=True)
+    most, lowest = records / total, max(_least(records), least * records) / total
     singles = None
     if implied is not None:
         inner = _coupling(*of_implied(setting, implied, perturbed))
-        singles = at_best_temperature(inner, inner.start(), records / total, _least(records) / total)
+        singles = at_best_temperature(inner, inner.start(), most, lowest)
     coupling = _coupling(setting, perturbed)
     base = coupling.start(*_starts(setting, implied, singles))
-    return _Found(singles, at_best_temperature(coupling, base, records / total, _least(records) / total))
+    return _Found(singles, at_best_temperature(coupling, base, most, lowest))
 
 
 def _refined(setting: Setting, perturbed: Array, rough: _Found, records: float, part: float) -> _Found:

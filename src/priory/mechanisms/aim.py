@@ -25,6 +25,9 @@ MOST_CELLS = 1_000_000
 CAREFUL = OneWays()
 # Where a model of few attributes has no more cells, every round estimates everything anew.
 QUICK_COLUMNS, QUICK_CELLS = 28, 50_000
+# What part of the budget noisy one-way marginals of more than `AIM.wide` attributes get: it took 5 % off the errors
+# of Loans and Stroke at ε = 0.1.
+MOST_OF_WIDE = Fraction(7, 10)
 # Candidates that each choice is made among, at least, where there are as many.
 LEAST_CANDIDATES = 400
 
@@ -46,7 +49,8 @@ class AIM:
         choosing: what part of a round's budget picks its marginal.
         model_cells: how many cells all tables of the model may have together when all is spent; less before.
         wide: from twice so many attributes on, the cells are fewer in proportion to those beyond the first so many:
-            more attributes take more rounds, and each goes over all cells.
+            more attributes take more rounds, and each goes over all cells. Beyond so many, one-way marginals that are
+            noisy get more.
         together: of how many attributes one round measures one marginal, and of twice as many two.
         grown: everything is estimated anew where there are so many times the measurements of the last time; in
             between a new one is taken in by its clique alone.
@@ -94,6 +98,10 @@ class AIM:
     def choice_share(self) -> Fraction:
         return exact("choosing", self.choosing) * (1 - self.one_ways.first)
 
+    def most_cells(self, domain: Domain) -> float:
+        """How many cells all tables of the model may have together when all is spent."""
+        return self.model_cells * min(1.0, self.wide / max(1, len(domain) - self.wide))
+
     def run(self, curator: Curator, budget: Budget) -> Release:
         """Spend `budget`, a round at a time."""
         return self.continued(curator, budget, None, Fraction(0))
@@ -104,7 +112,7 @@ class AIM:
         candidates = self._checked(domain)
         fitted, left = self._measured_one_ways(curator, budget, start, paid)
         share = left / max(Fraction(1), self.rounds * len(domain))
-        cells = self.model_cells * min(1.0, self.wide / max(1, len(domain) - self.wide))
+        cells = self.most_cells(domain)
         number = 0
         while left > 0:
             # What would not pay for two more measurements is spent with the last ones.
@@ -152,9 +160,9 @@ class AIM:
         if one_ways.most == one_ways.first or not again:
             return fitted, budget.amount * (1 - one_ways.first)
         curator.report_progress(0, note="wide attributes again")
-        rest = budget.part(one_ways.most - one_ways.first)
-        second = measure(curator, list(again), rest, shares=list(again.values()))
-        return fitted.with_measured(second), budget.amount * (1 - one_ways.most)
+        most = max(one_ways.most, MOST_OF_WIDE) if len(curator.domain) > self.wide else one_ways.most
+        second = measure(curator, list(again), budget.part(most - one_ways.first), shares=list(again.values()))
+        return fitted.with_measured(second), budget.amount * (1 - most)
 
     def _round(
         self, curator: Curator, shares: list[Budget], fitted: Fitted, candidates: Candidates, most_cells: float

@@ -10,28 +10,31 @@ import numpy as np
 
 from priory.errors import OptionError
 from priory.estimate.estimator import estimate
-from priory.estimate.measured import noisy, smallest
+from priory.estimate.evidence import Evidence
+from priory.estimate.measured import noisy, public_total, smallest
 from priory.estimate.mixing import Mixing
 from priory.estimate.prior_strength import SEARCHED, posterior, reweighed
+from priory.estimate.total import total_of
 from priory.measure import measure
 from priory.mechanisms.aim import AIM
+from priory.mechanisms.steps.answered import Answered
 from priory.mechanisms.steps.drift import drifted_columns, said_of, said_of_few, without_drift
 from priory.mechanisms.steps.fitted import Fitted, noted, refitted_without_drift
 from priory.mechanisms.steps.public_rows import check_public_rows, neighbourhood, starting_base
 from priory.mechanisms.steps.resolution import LEAST_FOR_ONE_WAYS
 from priory.mechanisms.steps.total import counted, released_total
-from priory.mechanisms.weighing import MOST_COLUMNS, Answered, Weighing
+from priory.mechanisms.weighing import Weighing
 from priory.model.bases import Product, PublicRows, Uniform
 from priory.model.model import Model
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
 from priory.privacy.journal import Transcript
 from priory.privacy.measurement import Measurement
-from priory.queries.domain import Clique, Domain
+from priory.queries.domain import Domain
 from priory.queries.query import Query
 from priory.queries.workload import Workload
 from priory.release import Release
-from priory.release.dense import LEAST_STDDEV
+from priory.release.dense import FEW_COLUMNS, LEAST_STDDEV
 from priory.select.information import informative_marginals
 from priory.select.one_ways import OneWays
 from priory.select.workloads import default_workload
@@ -46,9 +49,16 @@ FEW = Fraction(1, 12)
 # The same beside a bought model, which takes over what such columns spoil: with 2 of 20 columns the mixture errs by
 # 0.018 on pairs at ε = 1 where the bought model alone has 0.021; with 4 of 14, at ε = 10, it is 2 % worse.
 FEW_OF_BOTH = Fraction(1, 4)
+# Beside a bought model, which fits what they cannot, public rows count for at least this part of themselves: weights
+# that bend them further make small cells worse than the answers, which are large, can tell.
+LEAST_OF_BOTH = 0.1
 # Public rows explain coarse pairs where their squared error, in units of the noise, is at most so many times the
 # degrees of freedom: it is once these where rows can be weighted to meet the truth. Then no cliques are chosen.
 UNBIASED = 1.5
+# And where they count for at least this part of themselves.
+MOSTLY = 0.9
+# Down to this part of the public rows, that they count for fewer may be chance.
+BY_CHANCE = 0.12
 # Answers by which public rows are weighted, beside a bought model: all triples of a table can have many more.
 MOST_CELLS = 2_000_000
 # What a release says where public rows were of no use.
@@ -121,12 +131,12 @@ class Prior:
     @property
     def _buys(self) -> bool:
         """Whether a model is bought beside the public rows, where the budget is not pure."""
-        return self.public is not None and self.workload is None and len(self.public.domain) <= MOST_COLUMNS
+        return self.public is not None and self.workload is None and len(self.public.domain) <= FEW_COLUMNS
 
     def _run_both(self, curator: Curator, budget: Budget, queries: list[Query]) -> Release:
         """Ask what `Weighing` does; of very many records, after the same one-way marginals, `queries` once."""
         first = self._weighing.begun(curator, budget)
-        if not self._weighing.takes_long(first):
+        if not self._weighing.takes_long(first, budget):
             answered = self._weighing.answered(curator, budget, first, self.explains)
             release = Release(curator.domain, answered.measurements, curator.statement("prior"))
             return release.with_model(self.mixed(answered, self._weighing.model(answered)))
@@ -136,33 +146,47 @@ class Prior:
         release = Release(curator.domain, (*first.measurements, *rest), curator.statement("prior"))
         return release.with_model(self._model(_of_attributes(release.measurements), curator.domain, first.model.total))
 
-    def explains(self, one_ways: Fitted, coarse: Sequence[Measurement]) -> bool:
-        """Whether weighted public rows meet noisy coarse pairs so well that no clique need be chosen by these."""
+    def explains(self, one_ways: Fitted, coarse: Sequence[Measurement]) -> list[Query]:
+        """What is asked once where weighted public rows meet noisy coarse pairs so well that none need be chosen."""
         measurements, total = _of_attributes([*one_ways.measurements, *coarse]), one_ways.model.total
         if not coarse or self._gone(measurements, total):
-            return False
-        found = self._model(measurements, one_ways.base.domain, total).diagnostics
-        if found is None:
-            return False
+            return []
+        domain = one_ways.base.domain
+        model = self._model(measurements, domain, total)
+        if model.diagnostics is None or self._said(model) < MOSTLY * self._records:
+            return []
         size = sum(m.query.rows for m in measurements)
-        error = size * found.estimated_error**2
-        return error < UNBIASED * found.degrees_of_freedom + math.sqrt(2 * size)
+        error = size * model.diagnostics.estimated_error**2
+        is_met = error < UNBIASED * model.diagnostics.degrees_of_freedom + math.sqrt(2 * size)
+        return self._marginals(domain, default_workload(domain), is_pure=False) if is_met else []
 
     def mixed(self, answered: Answered, bought: Model) -> Model:
         """The mixture of public rows and of what was bought, both by what was answered."""
         measurements = smallest(_of_attributes(answered.measurements), MOST_CELLS)
-        total = answered.one_ways.model.total
+        known = public_total(answered.measurements)
+        # By all answers: that of one-way marginals alone can be far off.
+        evidence = Evidence.of(bought.domain, measurements)
+        total = max(1.0, total_of(evidence)(evidence.values)) if known is None else known
         if self._are_many(gone := self._gone(measurements, total), FEW_OF_BOTH):
             return noted(bought, said_of(gone))
-        public = self._model(measurements, bought.domain, total)
+        public = self._model(measurements, bought.domain, total, LEAST_OF_BOTH)
         mixing = Mixing(public, self._weighing.as_rows(bought), measurements, self._size(public), answered.has_triples)
         return mixing.model if mixing.share else noted(bought, NO_WEIGHT)
 
     def _size(self, model: Model) -> float:
         """How many records the public rows of a model are worth."""
-        known = self.public.records if self.public is not None else math.inf
+        known, said = self._records, self._said(model)
+        # What answers say is found in large steps, and by chance is a step or two too few.
+        return math.sqrt(known * said) if said > BY_CHANCE * known else said
+
+    def _said(self, model: Model) -> float:
+        """How many records the answers say that the public rows of a model count for."""
         steps = model.diagnostics.schedule if model.diagnostics is not None else ()
-        return min([known, *(temperature * model.total for step in steps for temperature in step.temperatures)])
+        return min([self._records, *(size * model.total for step in steps for size in step.temperatures)])
+
+    @property
+    def _records(self) -> float:
+        return self.public.records if self.public is not None else math.inf
 
     @property
     def _weighing(self) -> Weighing:
@@ -187,7 +211,7 @@ class Prior:
 
     def _recovered_both(self, release: Release, transcript: Transcript, budget: Budget) -> Release:
         first = self._weighing.begun_before(release, transcript)
-        if not self._weighing.takes_long(first):
+        if not self._weighing.takes_long(first, budget):
             answered = self._weighing.answered_before(transcript, budget, first, self.explains)
             return release.with_model(self.mixed(answered, self._weighing.model(answered)))
         if self._are_many(self._gone(_of_attributes(first.measurements), first.model.total)):
@@ -209,28 +233,27 @@ class Prior:
         workload = default_workload(domain) if self.workload is None else self.workload
         if not all(query.is_marginal for query in workload.checked(domain)):
             raise OptionError("workload", "the prior is improved for marginals")
-        cliques = self._asked(workload, is_pure=budget.is_pure)
-        return [Query.marginal(domain, clique) for clique in cliques]
+        return self._marginals(domain, workload, is_pure=budget.is_pure)
 
-    def _asked(self, workload: Workload, *, is_pure: bool) -> list[Clique]:
+    def _marginals(self, domain: Domain, workload: Workload, *, is_pure: bool) -> list[Query]:
         # Under zCDP the noise of one of k marginals grows with √k, and what they say together stays the same; for a
         # pure budget it grows with k, and few must do.
         most = len({name for clique in workload.cliques for name in clique}) if is_pure else MOST_MARGINALS
-        return informative_marginals(workload, self.public, most=most, most_cells=self.most_cells)
+        cliques = informative_marginals(workload, self.public, most=most, most_cells=self.most_cells)
+        return [Query.marginal(domain, clique) for clique in cliques]
 
-    def _model(self, measurements: list[Measurement], domain: Domain, total: float) -> Model:
+    def _model(self, measurements: list[Measurement], domain: Domain, total: float, least: float = 0.0) -> Model:
         # Whether the solver ran to its end changes nothing of what there is.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
             if self.public is None:
                 model = estimate(measurements, domain, base=Product([], domain=domain), total=total)
                 return Model.of(model.base, model.potentials, total)
-            gone = drifted_columns(self.public, measurements, total)
-            known = without_drift(self.public, measurements, total) if gone else self.public
+            known, changed = without_drift(self.public, measurements, total)
             base = neighbourhood(known, self.outside, np.random.default_rng(self.seed))
-            model = posterior(measurements, base, total, self.public.records, searched=self.searched)
+            model = posterior(measurements, base, total, self.public.records, searched=self.searched, least=least)
         weighed = replace(Model.of(reweighed(model), {}, total), diagnostics=model.diagnostics)
-        return noted(weighed, said_of_few(gone)) if gone else weighed
+        return noted(weighed, said_of_few(changed)) if changed else weighed
 
 
 def _of_attributes(measurements: Sequence[Measurement]) -> list[Measurement]:

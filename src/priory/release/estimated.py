@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from priory.data.schema import Schema
 from priory.errors import DataError, DomainError
+from priory.estimate.dirichlet import single_attributes
 from priory.estimate.estimator import estimate
 from priory.estimate.measured import evidence, public_total
 from priory.estimate.prior_strength import POSTERIOR
@@ -23,6 +24,13 @@ def estimated(measurements: Sequence[Measurement], base: Base) -> Model:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         return estimate(evidence(measurements), base.domain, base=base, total=public_total(measurements))
+
+
+def of_single_attributes(measurements: Sequence[Measurement], base: Base) -> Model:
+    """The model of independent attributes from measurements of each by itself, however noisy they are."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return single_attributes(evidence(measurements), base, public_total(measurements))
 
 
 def constrained(model: Model, measurements: Sequence[Measurement], schema: Schema) -> Model:

@@ -1,5 +1,6 @@
 """Merging: values that noise drowns are measured together; which they are is judged on noisy counts, for free."""
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -14,10 +15,21 @@ from priory.queries.query import Query
 DROWNED = 3.0
 
 
-def merged_parts(domain: Domain, measurements: Sequence[Measurement]) -> dict[str, Part]:
-    """How the values of each attribute are merged, by its noisy one-way marginal."""
-    noisy = {m.query.clique: m for m in measurements}
-    return {name: rare_together(noisy[name,].values, DROWNED * float(np.max(noisy[name,].stddev))) for name in domain}
+def merged_parts(domain: Domain, measurements: Sequence[Measurement], *, drowned: float = DROWNED) -> dict[str, Part]:
+    """How the values of each attribute are merged, by its noisy one-way marginals."""
+    parts = {}
+    for name in domain:
+        counts, stddev = _together([m for m in measurements if m.query.clique == (name,) and m.query.is_marginal])
+        parts[name] = rare_together(counts, drowned * stddev)
+    return parts
+
+
+def _together(measurements: Sequence[Measurement]) -> tuple[Array, float]:
+    """What measurements of the same marginal say together, and its standard deviation."""
+    # What is public has no noise.
+    precisions = [1 / max(float(np.max(m.stddev)) ** 2, 1e-12) for m in measurements]
+    weighted = [precision * m.values for precision, m in zip(precisions, measurements, strict=True)]
+    return np.sum(weighted, axis=0) / sum(precisions), 1 / math.sqrt(sum(precisions))
 
 
 def rare_together(counts: Array, least: float) -> Part:

@@ -108,7 +108,7 @@ def strong_cliques(
     """
     # Without the tree triples could leave an attribute, all of whose dependence is one pair, out.
     plan = structure(domain, [*((name,) for name in domain), *tree])
-    triples = fitting(plan, _triangles(domain, strength), most=len(domain), most_cells=most_cells, new_pairs=True)
+    triples = fitting(plan, triangles(domain, strength), most=len(domain), most_cells=most_cells, new_pairs=True)
     covered = {pair for triple in triples for pair in itertools.combinations(triple, 2)}
     edges = [pair for pair in tree if pair not in covered]
     others = [pair for pair in strength if pair not in covered and pair not in tree]
@@ -117,7 +117,7 @@ def strong_cliques(
     return [*triples, *edges, *fitting(plan, others, most=most, most_cells=most_cells)]
 
 
-def _triangles(domain: Domain, strength: Mapping[Clique, float]) -> list[Clique]:
+def triangles(domain: Domain, strength: Mapping[Clique, float]) -> list[Clique]:
     """Triples all of whose pairs depend on each other, those that depend most first."""
     scores: dict[Clique, float] = {}
     for triple in itertools.combinations(domain, 3):

@@ -15,13 +15,33 @@ from priory.queries.query import Query
 MOST_PAIRS = 5_000
 
 
-def spanning_tree(curator: Curator, queries: Sequence[Query], model: Model, budget: Budget) -> list[Query]:
-    """Pairs of `queries` that join all attributes, or a forest: each joins two trees, and `model` errs on it most."""
+def spanning_tree(
+    curator: Curator,
+    queries: Sequence[Query],
+    model: Model,
+    budget: Budget,
+    *,
+    joined: Sequence[Clique] = (),
+    most: int | None = None,
+) -> list[Query]:
+    """Pairs of `queries` that join all attributes, or a forest: each joins two trees, and `model` errs on it most.
+
+    Args:
+        curator: who chooses.
+        queries: the pairs, by their cells or merged values.
+        model: what they are compared with.
+        budget: spent on all choices alike.
+        joined: pairs that are in the tree already.
+        most: at most so many are chosen, the first of the tree; without it all.
+    """
     pairs = [query.clique for query in queries]
     answers = model.answers(queries)
     tree_of = {name: name for pair in pairs for name in pair}
+    for pair in joined:
+        tree_of = _joined(tree_of, pair)
     chosen: list[Query] = []
-    for number, share in enumerate(budget.split([1] * (_forest_size(pairs) or 1))):
+    edges = _edges(pairs, tree_of) if most is None else min(most, _edges(pairs, tree_of))
+    for number, share in enumerate(budget.split([1] * edges) if edges else ()):
         joins = [i for i, (a, b) in enumerate(pairs) if tree_of[a] != tree_of[b]]
         if len(joins) > MOST_PAIRS:
             joins = np.random.default_rng(number).choice(joins, MOST_PAIRS, replace=False).tolist()
@@ -31,9 +51,8 @@ def spanning_tree(curator: Curator, queries: Sequence[Query], model: Model, budg
     return chosen
 
 
-def _forest_size(pairs: Sequence[Clique]) -> int:
-    """How many edges a forest over these pairs has."""
-    tree_of = {name: name for pair in pairs for name in pair}
+def _edges(pairs: Sequence[Clique], tree_of: dict[str, str]) -> int:
+    """How many of these pairs a forest can still have."""
     edges = 0
     for pair in pairs:
         edges += tree_of[pair[0]] != tree_of[pair[1]]

@@ -81,11 +81,10 @@ class Planner:
         """
         if rows < 1:
             raise OptionError("rows", "at least one is needed")
-        columns = len(schema.domain)
-        entry = chosen(mechanism, has_public=public is not None, columns=columns, has_workload=False)
+        entry = chosen(mechanism, has_public=public is not None, has_workload=False)
         known = None if public is None else np.asarray(public_codes(schema, public), dtype=np.int64)
         is_custom = mechanism is not None and not isinstance(mechanism, str)
-        return cls(schema, rows, Trials(entry, effort, columns), known, seed, is_custom)
+        return cls(schema, rows, Trials(entry, effort, len(schema.domain)), known, seed, is_custom)
 
     @property
     def mechanism(self) -> Registered:

@@ -32,12 +32,12 @@ def projected(answers: Array, model: Array, projection: Projection = "euclidean"
     if projection == "towards the model" and model.sum() > 0:
         return _water_filled(clipped, model, total)
     if projection == "euclidean" and total > 1:
-        return _subtracted(clipped)
+        return onto_simplex(clipped)
     return np.asarray(clipped / total)
 
 
-def _subtracted(values: Array) -> Array:
-    """The Euclidean projection onto the simplex of values that sum to more than 1."""
+def onto_simplex(values: Array) -> Array:
+    """The Euclidean projection onto the simplex."""
     ordered = np.sort(values)[::-1]
     levels = (np.cumsum(ordered) - 1) / np.arange(1, len(values) + 1)
     level = levels[np.flatnonzero(ordered > levels)[-1]]
