@@ -56,8 +56,8 @@ class Answers(Protocol):
     def pulled(self, numbers: Any) -> Any:  # noqa: ANN401
         """For each row, what numbers of all answers that it counts in add up to."""
 
-    def dot(self, a: Any, b: Any) -> float:  # noqa: ANN401
-        """Σ aᵢ bᵢ."""
+    def dot(self, a: Any, b: Any) -> Any:  # noqa: ANN401
+        """Σ aᵢ bᵢ, a number or a tensor of one."""
 
     def exp(self, a: Any) -> Any:  # noqa: ANN401
         """The exponential of each number."""

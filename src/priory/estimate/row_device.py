@@ -66,10 +66,10 @@ class DeviceAnswers:
                 [self._cells_of(m.query, codes, rows) for m in some], [m.query.rows for m in some], first
             )
             answers, weights = (self.torch.cat([self.tensor(each) for each in found]) for found in _answers(some))
-            self.outside += self.dot(answers * weights, answers)
+            self.outside += float(self.dot(answers * weights, answers))
             values.append(answers[chunk.kept])
             precisions.append(weights[chunk.kept])
-            self.outside -= self.dot(values[-1] * precisions[-1], values[-1])
+            self.outside -= float(self.dot(values[-1] * precisions[-1], values[-1]))
             self._chunks.append(chunk)
             first += len(chunk.ends)
         self.values, self.precision = self.torch.cat(values), self.torch.cat(precisions)
@@ -90,8 +90,9 @@ class DeviceAnswers:
     def pulled(self, numbers: Any) -> Any:  # noqa: ANN401
         return sum(numbers[chunk.cells.view(-1)].view(chunk.cells.shape).sum(0) for chunk in self._chunks)
 
-    def dot(self, a: Any, b: Any) -> float:  # noqa: ANN401
-        return float(self.torch.dot(a.double(), b.double()))
+    def dot(self, a: Any, b: Any) -> Any:  # noqa: ANN401
+        # It stays on the device: waiting for each of the dozens that make a direction takes longer than these.
+        return self.torch.dot(a.double(), b.double())
 
     def exp(self, a: Any) -> Any:  # noqa: ANN401
         return self.torch.exp(a)

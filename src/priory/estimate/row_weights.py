@@ -85,12 +85,12 @@ class RowFits:
         residual, direction = sought, 0.0 * sought
         steepness, degrees = math.inf, 0.0
         for _ in range(_PROBES):
-            before, steepness = steepness, answers.dot(fit.shares * residual, residual)
+            before, steepness = steepness, float(answers.dot(fit.shares * residual, residual))
             if not steepness > 0:
                 break
             direction = residual + (steepness / before) * direction
             turned = self._turned(fit, direction)
-            curvature = answers.dot(fit.shares * direction, turned)
+            curvature = float(answers.dot(fit.shares * direction, turned))
             # Numbers so small that their squares are nothing add nothing.
             if not curvature > 0:
                 break
@@ -123,16 +123,16 @@ class RowFits:
         shares = shares / mass
         beyond = answers.predicted(shares) - answers.values
         scaled = beyond * answers.precision
-        misfit = answers.dot(beyond, scaled)
+        misfit = float(answers.dot(beyond, scaled))
         gained = logs - (top + math.log(mass))
-        value = misfit / 2 + records * answers.dot(shares, gained)
+        value = misfit / 2 + records * float(answers.dot(shares, gained))
         pull = answers.total * answers.pulled(scaled) + records * gained
         pull = pull - answers.dot(shares, pull)
         return Weights(logs, shares, records, value, misfit + answers.outside, pull)
 
     def _searched(self, here: Weights, gradient: Any, direction: Any, most: int) -> tuple[Weights | None, int]:  # noqa: ANN401
         """The first weights along a direction, shortened as often as it takes, where the objective falls enough."""
-        slope, length = self.answers.dot(gradient, direction), 1.0
+        slope, length = float(self.answers.dot(gradient, direction)), 1.0
         if not slope < 0:
             return None, 0
         for calls in range(1, most + 1):
@@ -155,7 +155,7 @@ class _Memory:
 
     def learn(self, move: Any, turn: Any) -> None:  # noqa: ANN401
         """Take in a pair, unless the objective does not curve along it; the oldest one gives way."""
-        curvature = self._answers.dot(move, turn)
+        curvature = float(self._answers.dot(move, turn))
         if curvature > 0:
             self.pairs = [*self.pairs, (move, turn, 1 / curvature)][-_MEMORY:]
 
@@ -176,7 +176,7 @@ class _Memory:
         if not self.pairs:
             return min(1.0, here.records / max(float(abs(here.pull).max()), 1e-300))
         _, turn, scale = self.pairs[-1]
-        return 1 / (scale * max(self._answers.dot(turn / stiffness, turn), 1e-300))
+        return 1 / (scale * max(float(self._answers.dot(turn / stiffness, turn)), 1e-300))
 
 
 def random_signs(count: int) -> Any:  # noqa: ANN401

@@ -135,7 +135,7 @@ def _likely_records(answers: Answers, base: Weights) -> float:
     noise is taken two standard errors larger: that fits hardly any noise, and rows that are no good are left.
     """
     counts = answers.predicted(base.shares)
-    spread = answers.dot(counts * (1 - counts / answers.total), answers.precision)
+    spread = float(answers.dot(counts * (1 - counts / answers.total), answers.precision))
     beyond = base.misfit - answers.size + 2 * math.sqrt(2 * answers.size)
     return answers.total * spread / max(beyond, spread / MOST_TEMPERATURE, 1e-300)
 

@@ -58,6 +58,9 @@ MOST_PAIRS, MOST_CANDIDATES = 1_200, 6_000
 FEWEST_A_RECORD = 3
 # With more rows times coarse pairs weighting takes minutes.
 MOST_COARSE_PLACES = 200_000_000
+# Where the strongest pair is closer to independence than this, as total variation, no clique is worth more than others:
+# all that is left goes to everything once. Pairs of the parities, which only chance ties, err by a tenth less then.
+FAINT = 0.02
 # A pair's distance from what a noisy tree implies has about so many times the noise of its own answers.
 NOISE_OF_A_TREE = 1.8
 
@@ -249,7 +252,8 @@ class Weighing:
         domain = one_ways.base.domain
         coarse = tuple(ask("coarse pairs", alike(resolution.coarse_pairs(domain, counts)), resolution.coarse))
         strength = strengths(coarse, one_ways.model)
-        cliques = self._chosen(one_ways, coarse, strength)
+        is_faint = max(strength.values(), default=0.0) < 2 * FAINT * one_ways.model.total
+        cliques = [] if is_faint else self._chosen(one_ways, coarse, strength)
         queries = [Query.marginal(domain, clique) for clique in cliques]
         resolution = resolution if queries else resolution.without_choice()
         chosen = tuple(ask("chosen cliques", alike(queries), resolution.chosen)) if resolution.chosen else ()

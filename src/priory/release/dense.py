@@ -24,8 +24,8 @@ from priory.select.coarsened import Coarsened
 from priory.select.noisy_pairs import fitting, strengths, surprises
 from priory.work import stage
 
-# Rows drawn for each record, while they are fewer than `Dense.rows`: with half as many their sampling error shows.
-ROWS_A_RECORD = 8
+# Rows drawn for each record, while they are fewer than `Dense.rows`: with half as many triples err by 1 % more.
+ROWS_A_RECORD = 16
 # Rows drawn for each record of a large table, and for a small one together.
 LEAST_A_RECORD, FEWEST_ROWS = 2, 50_000
 # Rows times triples, and rows times other marginals, are no more than these places, while there are two rows a record.
