@@ -1,7 +1,8 @@
 """Public rows, a bought model and both at once, also where public rows miss combinations or have drifted.
 
 The seven splits, and splits of Adult and the town whose public rows were made worse. Public rows alone, the bought
-model alone and their mixture are compared by mean TV over pairs and triples; the last two are of the same answers.
+model alone, their mixture, both of the same answers, and a fit without public rows are compared by mean TV over pairs
+and triples.
 """
 
 import itertools
@@ -35,6 +36,8 @@ DELTA = "1e-9"
 # Private records of the made splits; half as many public ones.
 PRIVATE = 16_000
 TABLES = ("adult", "town")
+# What both are compared with.
+OTHERS = ("public", "bought", "without", "untouched")
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,6 +120,7 @@ def measured(name: str, epsilon: str, number: int) -> list[dict[str, object]]:
         "public": _timed(data.private, alone.choice_share, epsilon, lambda *each: alone.run(*each).model),
     }
     both, weighing = Prior(public=data.public), Weighing()
+    models["without"] = _timed(data.private, weighing.choice_share, epsilon, lambda *each: weighing.run(*each).model)
 
     def bought_and_mixed(curator: Curator, budget: Budget) -> tuple[Model, Model]:
         answered = weighing.answered(curator, budget, weighing.begun(curator, budget), both.explains)
@@ -151,8 +155,18 @@ def _errors(model: Model, private: Coded) -> dict[str, object]:
     return {f"TV{k}": float(variations(model, private, compared(private.domain, k)).mean()) for k in (2, 3)}
 
 
+def _worse(ours: NDArray[np.float64], theirs: NDArray[np.float64]) -> str:
+    """By how many percent of the others' mean ours are worse, with the standard error of the paired difference."""
+    mean = theirs.mean(axis=0)
+    worse = 100 * (ours - theirs).mean(axis=0) / mean
+    if len(ours) < 2:
+        return " / ".join(f"{percent:+.1f}" for percent in worse)
+    errors = 100 * (ours - theirs).std(axis=0, ddof=1) / np.sqrt(len(ours)) / mean
+    return " / ".join(f"{percent:+.1f} ± {error:.1f}" for percent, error in zip(worse, errors, strict=True))
+
+
 def report(results: Results) -> None:
-    """Means over runs, and by how many percent both are worse than public rows, a bought model and untouched rows."""
+    """Means over runs, and by how many percent both are worse than each of the others."""
     lines: list[dict[str, object]] = []
     rows = results.rows()
     for name, epsilon in dict.fromkeys((row["split"], row["epsilon"]) for row in rows):
@@ -165,14 +179,13 @@ def report(results: Results) -> None:
                     if (row["split"], row["epsilon"], row["arm"]) == (name, epsilon, arm)
                 ]
             )
-            for arm in ("both", "public", "bought", "untouched")
+            for arm in ("both", *OTHERS)
         }
         line["runs"] = len(errors["both"])
         for arm, each in errors.items():
             line[arm] = " / ".join(f"{mean:.4f}" for mean in each.mean(axis=0))
-        for arm in ("public", "bought", "untouched"):
-            worse = 100 * (errors["both"].mean(axis=0) / errors[arm].mean(axis=0) - 1)
-            line[f"% over {arm}"] = " / ".join(f"{percent:+.1f}" for percent in worse)
+        for arm in OTHERS:
+            line[f"% over {arm}"] = _worse(errors["both"], errors[arm])
         lines.append(line)
     shown(lines)
 
