@@ -12,12 +12,13 @@ from experiments.refitting import refitted
 import priory as pr
 from priory.answer.intervals import noise_left, source_of
 from priory.answer.redraws import Redraws
+from priory.answer.ties import Ties
 from priory.errors import OptionError
 from priory.estimate.estimator import estimate
 from priory.privacy.measurement import Measurement
 from priory.privacy.noise import Laplace
 from priory.queries.domain import Domain
-from priory.queries.parts import Prefix
+from priory.queries.parts import Identity, Part, Prefix, Range, Recode
 from priory.queries.query import Query
 from problems import DOMAIN, small
 
@@ -104,6 +105,21 @@ def test_measured_inferred_and_prior_answers_are_told_apart() -> None:
     assert source_of(Query.marginal(DOMAIN, ("a", "c")), measurements) == "inferred"
     assert source_of(Query.marginal(DOMAIN, ("a", "d")), measurements) == "prior"
     assert source_of(Query.marginal(DOMAIN, "a"), []) == "prior"
+
+
+def test_what_was_measured_on_runs_of_values_is_measured_for_sums_of_these_alone() -> None:
+    domain, runs = Domain.of({"a": 4, "b": 2}), Recode((0, 0, 1, 1))
+    coarse = Measurement.of(Query.product(domain, {"a": runs, "b": Identity()}), np.ones((2, 2)), 1.0)
+    ties = Ties(dict.fromkeys(domain, 0))
+
+    def named(a: Part, *measurements: Measurement) -> str:
+        query = Query.product(domain, {"a": a, "b": Identity()})
+        return ties.named(source_of(query, measurements), query, measurements)
+
+    assert named(runs, coarse) == named(Recode((0, 0, 0, 0)), coarse) == named(Range(2, 3), coarse) == "measured"
+    assert named(Identity(), coarse) == named(Range(1, 3), coarse) == "inferred"
+    fine = Measurement.of(Query.marginal(domain, ("a", "b")), np.ones((4, 2)), 1.0)
+    assert named(Identity(), coarse, fine) == "measured"
 
 
 def test_repeating_the_estimate_on_its_own_answers_gives_it_back() -> None:

@@ -36,7 +36,7 @@ def correlation(schema: Schema, redrawing: Redrawing, names: Names = ()) -> Tabl
     rows = []
     for (one, other), table in zip(pairs, pair_tables(redrawing.model, pairs), strict=True):
         query = Query.marginal(redrawing.domain, (one.name, other.name))
-        source = ties.named(source_of(query, measurements), query.clique)
+        source = ties.named(source_of(query, measurements), query, measurements)
         rows.append((one.name, other.name, _pearson(table, one, other), cramers_v(table), source))
     rows.sort(key=lambda row: -row[3])
     first, second, pearson, strength, sources = zip(*rows, strict=True)

@@ -116,7 +116,7 @@ class Redrawing:
             hidden = [self._hidden(*each, level) for each in zip(queries, answers, repeats, sources, strict=True)]
             unknown = list(zip(repeats, hidden, strict=True))
         return [
-            Drawn(answer, repeated, hides, self.ties.named(source, query.clique))
+            Drawn(answer, repeated, hides, self.ties.named(source, query, self.measurements))
             for query, answer, (repeated, hides), source in zip(queries, answers, unknown, sources, strict=True)
         ]
 

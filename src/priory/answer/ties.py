@@ -3,11 +3,15 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from priory.answer.intervals import Source
 from priory.model.bases import Base
 from priory.model.model import Model
 from priory.privacy.measurement import Measurement
 from priory.queries.domain import Clique
+from priory.queries.parts import Identity, Part, Recode
+from priory.queries.query import Query
 
 
 @dataclass(frozen=True)
@@ -38,9 +42,30 @@ class Ties:
         groups = list(self.groups.values())
         return [name for name, group in self.groups.items() if len(groups) > 1 and groups.count(group) == 1]
 
-    def named(self, source: Source, clique: Iterable[str]) -> Source:
-        """The source of an answer about a clique, by its right name where it rests on independence alone."""
-        return "independent by assumption" if source == "inferred" and not self.hold(clique) else source
+    def named(self, source: Source, query: Query, measurements: Iterable[Measurement]) -> Source:
+        """The source of an answer by its right name: where it rests on independence alone, or on sums of its cells."""
+        if source == "inferred" and not self.hold(query.clique):
+            return "independent by assumption"
+        return "inferred" if source == "measured" and not _is_told(query, measurements) else source
+
+
+def _is_told(query: Query, measurements: Iterable[Measurement]) -> bool:
+    """Whether a measurement tells the query's answers, and not only sums of them, as those on runs of values do."""
+    wanted = dict(zip(query.clique, query.parts, strict=True))
+    holding = (m.query for m in measurements if wanted.keys() <= set(m.query.clique))
+    asked = (dict(zip(each.clique, each.parts, strict=True)) for each in holding)
+    return any(all(_tells(parts[name], part) for name, part in wanted.items()) for parts in asked)
+
+
+def _tells(measured: Part, wanted: Part) -> bool:
+    """Whether answers that merge values tell one that may not."""
+    if not isinstance(measured, Recode) or measured == wanted:
+        return True
+    _, firsts, runs = np.unique(measured.targets, return_index=True, return_inverse=True)
+    if isinstance(wanted, Identity):
+        return len(firsts) == len(runs)
+    columns = wanted.matrix(len(runs))
+    return np.array_equal(columns, columns[:, firsts[runs]])
 
 
 def below(model: Model) -> tuple[Base, list[Clique]]:

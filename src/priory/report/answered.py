@@ -79,7 +79,7 @@ def _by_noise(release: Release, asked: tuple[Places, ...]) -> Answer:
     query = Query.marginal(release.domain, [places.attribute.name for places in asked])
     estimated = _summed(release.model.answer(query), asked)
     ties = release.redrawing().ties
-    source = ties.named(source_of(query, release.measurements), query.clique)
+    source = ties.named(source_of(query, release.measurements), query, release.measurements)
     holding = [m for m in release.evidence if m.query.is_marginal and set(query.clique) <= set(m.query.clique)]
     best = min(holding, key=lambda m: m.variance * m.query.rows, default=None)
     if best is None:
