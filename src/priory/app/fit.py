@@ -68,7 +68,7 @@ def fit(
         delta: see `epsilon`.
         rho: or what may be spent in zCDP.
         mechanism: which recipe: a registered name, or one with custom settings. By default it is "weighing",
-            with many columns or a `workload` "aim", with `public` "prior", and with `by` "prior-update".
+            with a `workload` "aim", with `public` "prior", and with `by` "prior-update".
         public: a public table with the same columns, for a registered mechanism that can start from one.
         by: for each level of groups within groups, the columns that it adds, such as [["state"], ["area", "year"]].
             Which groups there are is the schema's word where it declares groups by all of them, else all combinations.

@@ -49,7 +49,7 @@ def fit(
     mechanism: Annotated[
         str | None,
         typer.Option(
-            help="Which recipe; default: weighing, aim for many columns, prior with --public.",
+            help="Which recipe; default: weighing; prior with --public.",
             autocompletion=complete_mechanism,
         ),
     ] = None,

@@ -39,7 +39,7 @@ def plan(
     mechanism: Annotated[
         str | None,
         typer.Option(
-            help="Which recipe; default: weighing, aim for many columns, prior with --public.",
+            help="Which recipe; default: weighing; prior with --public.",
             autocompletion=complete_mechanism,
         ),
     ] = None,

@@ -20,7 +20,7 @@ from priory.select.one_ways import expected_noise
 
 # The part of the budget that one-way marginals get at least and at most; between, it is BARE + STEEP·√ν, where ν is
 # the total variation distance that the noise of the whole budget, spent on them alone, makes of one on average.
-LEAST_FOR_ONE_WAYS, MOST_FOR_ONE_WAYS = Fraction(1, 10), Fraction(7, 10)
+LEAST_FOR_ONE_WAYS, MOST_FOR_ONE_WAYS = Fraction(1, 10), Fraction(4, 5)
 BARE, STEEP = 0.03, 1.4
 # What is left goes to coarse pairs, to chosen cliques and to everything once, in these shares.
 SHARES = (3, 3, 4)
