@@ -50,7 +50,7 @@ def run(quick: bool) -> None:  # noqa: FBT001 - the signature of every benchmark
         took = _measured([sys.executable, "-c", "import numpy"], environment | {"OPENBLAS_NUM_THREADS": "1"}, times=5)
         print(f"| importing NumPy | {took:.2f} | |", flush=True)
         for table, (source, schema) in tables.items():
-            for mechanism in ("mst",) if quick else ("mst", "aim") if table == "census" else ("aim",):
+            for mechanism in ("mst",) if quick else ("mst", "weighing") if table == "census" else ("weighing",):
                 path = folder / f"{table}-{mechanism}.priory"
                 fit(source, schema, epsilon=EPSILON, delta=DELTA, mechanism=mechanism).save(path)
                 _questions(path, environment)

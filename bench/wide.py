@@ -67,7 +67,7 @@ def run(quick: bool, *, only: str = "", resume: bool = False) -> None:  # noqa: 
 
 
 def _rows(*, quick: bool) -> Iterator[Row]:
-    yield _census("census, 42 columns, aim, ε = 1", 30)
+    yield _census("census, 42 columns, the default, ε = 1", 30)
     yield _census("census, 42 columns, mst, ε = 1", 30, mechanism="mst")
     if os.environ.get("PRIORY_DATA"):
         yield _real("loans", 48, "1")
@@ -76,19 +76,19 @@ def _rows(*, quick: bool) -> Iterator[Row]:
 
 
 def _slow_rows() -> Iterator[Row]:
-    yield _census("census, 42 columns, aim, ε = 10", 90, epsilon="10")
+    yield _census("census, 42 columns, the default, ε = 10", 90, epsilon="10")
     for epsilon in ("1", "10"):
         for public, words in (("year", "another year"), ("drifted", "drifted rows")):
             yield _census(f"census and {words}, prior, ε = {epsilon}", 90, "prior", epsilon, public=public)
-    yield _census("census, 1,000,000 rows, aim, ε = 1", 90, rows=10 * ROWS)
-    yield _census("20 columns and one of 5,000 levels, aim, ε = 1", 90, table="levels")
+    yield _census("census, 1,000,000 rows, the default, ε = 1", 90, rows=10 * ROWS)
+    yield _census("20 columns and one of 5,000 levels, the default, ε = 1", 90, table="levels")
     if os.environ.get("PRIORY_DATA"):
         yield _real("loans", 48, "10")
         yield from (_real("stroke", 110, epsilon) for epsilon in ("1", "10"))
-    yield _census("census, 400 columns, aim, ε = 1", 600, columns=400, megabytes=4_000)
+    yield _census("census, 400 columns, the default, ε = 1", 600, columns=400, megabytes=4_000)
     # The same number of measurements, 200 beside the columns themselves, on more and more columns.
     for columns in (50, 100, 200, 400):
-        yield _census(f"census, {columns} columns, 200 marginals", None, columns=columns, measurements=200)
+        yield _census(f"census, {columns} columns, 200 marginals", None, "aim", columns=columns, measurements=200)
     for name in PEERS:
         yield Row(f"census, 42 columns, MST of {name}, ε = 1", partial(_peer, name))
 
@@ -96,7 +96,7 @@ def _slow_rows() -> Iterator[Row]:
 def _census(
     name: str,
     seconds: float | None,
-    mechanism: str = "aim",
+    mechanism: str = "weighing",
     epsilon: str = "1",
     *,
     megabytes: float = 2_000,
@@ -107,9 +107,12 @@ def _census(
 
 
 def _real(table: str, columns: int, epsilon: str) -> Row:
-    spec = {"table": table, "mechanism": "aim", "epsilon": epsilon}
+    spec = {"table": table, "mechanism": "weighing", "epsilon": epsilon}
     return Row(
-        f"{table}, {columns} columns, aim, ε = {epsilon}", partial(_ours, spec), 30 if epsilon == "1" else 90, 2_000
+        f"{table}, {columns} columns, the default, ε = {epsilon}",
+        partial(_ours, spec),
+        30 if epsilon == "1" else 90,
+        2_000,
     )
 
 
