@@ -26,10 +26,11 @@ class Interval:
         low: the lower ends; NaN where nothing is known of the error.
         high: the upper ends.
         source: "measured" where a measurement has all attributes of the query; "inferred" where it counts only sums of
-            what the query tells apart, or where measurements tie them together only through others, and what the model assumes is judged by how it predicts measured marginals
-            left out; "independent by assumption" where nothing ties some of them to the others; "drawn" where they are
-            counted on rows drawn from the model, as working them out would take too much memory; "prior" where nothing
-            measured speaks of some of them: nothing is then known of the error.
+            what the query tells apart, or where measurements tie the attributes together only through others, and what
+            the model assumes is judged by how it predicts measured marginals left out; "independent by assumption"
+            where nothing ties some of them to the others; "drawn" where they are counted on rows drawn from the model,
+            as working them out would take too much memory; "prior" where nothing measured speaks of some of them:
+            nothing is then known of the error.
     """
 
     estimate: Array

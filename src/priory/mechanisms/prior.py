@@ -55,8 +55,6 @@ LEAST_OF_BOTH = 0.1
 # Public rows explain coarse pairs where their squared error, in units of the noise, is at most so many times the
 # degrees of freedom: it is once these where rows can be weighted to meet the truth. Then no cliques are chosen.
 UNBIASED = 1.5
-# And where they count for at least this part of themselves.
-MOSTLY = 0.9
 # Down to this part of the public rows, that they count for fewer may be chance.
 BY_CHANCE = 0.12
 # Answers by which public rows are weighted, beside a bought model: all triples of a table can have many more.
@@ -146,14 +144,17 @@ class Prior:
         release = Release(curator.domain, (*first.measurements, *rest), curator.statement("prior"))
         return release.with_model(self._model(_of_attributes(release.measurements), curator.domain, first.model.total))
 
-    def explains(self, one_ways: Fitted, coarse: Sequence[Measurement]) -> list[Query]:
-        """What is asked once where weighted public rows meet noisy coarse pairs so well that none need be chosen."""
+    def explains(self, one_ways: Fitted, coarse: Sequence[Measurement], least: float) -> list[Query]:
+        """What is asked once where weighted public rows meet noisy coarse pairs so well that none need be chosen.
+
+        They must count for at least the part `least` of themselves then.
+        """
         measurements, total = _of_attributes([*one_ways.measurements, *coarse]), one_ways.model.total
         if not coarse or self._gone(measurements, total):
             return []
         domain = one_ways.base.domain
         model = self._model(measurements, domain, total)
-        if model.diagnostics is None or self._said(model) < MOSTLY * self._records:
+        if model.diagnostics is None or self._said(model) < least * self._records:
             return []
         size = sum(m.query.rows for m in measurements)
         error = size * model.diagnostics.estimated_error**2
