@@ -123,7 +123,7 @@ def measured(name: str, epsilon: str, number: int) -> list[dict[str, object]]:
     models["without"] = _timed(data.private, weighing.choice_share, epsilon, lambda *each: weighing.run(*each).model)
 
     def bought_and_mixed(curator: Curator, budget: Budget) -> tuple[Model, Model]:
-        answered = weighing.answered(curator, budget, weighing.begun(curator, budget), both.explains)
+        answered = weighing.answered(curator, budget, weighing.begun(curator, budget), both.explained)
         bought = weighing.model(answered)
         return bought, both.mixed(answered, bought)
 

@@ -38,6 +38,8 @@ _TRIPLES, _MOST_CELLS = 200, 20_000
 _OVERLAP = 0.8
 # What part of the squared distance between the two on triples is at most taken for the error of public rows.
 _MOST_SAMPLING = 0.6
+# Standard errors by which an estimated error on measured answers is surely so large.
+_SURE = 2.0
 # Errors of sparse cells add up more than independent ones would: about as if they had this correlation.
 _CORRELATION = 0.5
 
@@ -111,11 +113,18 @@ class Mixing:
         if not distance:
             return lambda _: 1.0
         # Where weighted public rows are far off even what was measured, they are so on triples.
-        sampling *= max(1.0, self.error(1.0) / len(self._residuals[0]))
-        sampling = min(sampling, _MOST_SAMPLING * distance)
+        sampling = min(max(sampling, self._part_of_public() * distance), _MOST_SAMPLING * distance)
         own = distance - sampling
         both = 2 * _CORRELATION * math.sqrt(sampling * own)
         return lambda w: w**2 * sampling + (1 - w) ** 2 * own + w * (1 - w) * both
+
+    def _part_of_public(self) -> float:
+        """The part of the squared distance between the two on measured answers that is surely due to public rows."""
+        size = len(self._residuals[0])
+        errors = [max(self.error(share), 0.0) for share in (1.0, 0.0)]
+        sure = [_SURE * math.sqrt(2 * size + 4 * error) for error in errors]
+        public, bought = max(errors[0] - sure[0], 0.0), errors[1] + sure[1]
+        return public / (public + bought)
 
     def _diagnostics(self, share: float) -> Diagnostics | None:
         found = self.public.diagnostics

@@ -23,7 +23,7 @@ from priory.mechanisms.steps.fitted import Fitted, noted, refitted_without_drift
 from priory.mechanisms.steps.public_rows import check_public_rows, neighbourhood, starting_base
 from priory.mechanisms.steps.resolution import LEAST_FOR_ONE_WAYS
 from priory.mechanisms.steps.total import counted, released_total
-from priory.mechanisms.weighing import Weighing
+from priory.mechanisms.weighing import Explained, Weighing
 from priory.model.bases import Product, PublicRows, Uniform
 from priory.model.model import Model
 from priory.privacy.budget import Budget
@@ -135,7 +135,7 @@ class Prior:
         """Ask what `Weighing` does; of very many records, after the same one-way marginals, `queries` once."""
         first = self._weighing.begun(curator, budget)
         if not self._weighing.takes_long(first, budget):
-            answered = self._weighing.answered(curator, budget, first, self.explains)
+            answered = self._weighing.answered(curator, budget, first, self.explained)
             release = Release(curator.domain, answered.measurements, curator.statement("prior"))
             return release.with_model(self.mixed(answered, self._weighing.model(answered)))
         if self._are_many(gone := self._gone(_of_attributes(first.measurements), first.model.total)):
@@ -144,7 +144,12 @@ class Prior:
         release = Release(curator.domain, (*first.measurements, *rest), curator.statement("prior"))
         return release.with_model(self._model(_of_attributes(release.measurements), curator.domain, first.model.total))
 
-    def explains(self, one_ways: Fitted, coarse: Sequence[Measurement], least: float) -> list[Query]:
+    @property
+    def explained(self) -> Explained:
+        """What public rows explain, of which nothing need be bought."""
+        return Explained(self._explains, self._records)
+
+    def _explains(self, one_ways: Fitted, coarse: Sequence[Measurement], least: float) -> list[Query]:
         """What is asked once where weighted public rows meet noisy coarse pairs so well that none need be chosen.
 
         They must count for at least the part `least` of themselves then.
@@ -213,7 +218,7 @@ class Prior:
     def _recovered_both(self, release: Release, transcript: Transcript, budget: Budget) -> Release:
         first = self._weighing.begun_before(release, transcript)
         if not self._weighing.takes_long(first, budget):
-            answered = self._weighing.answered_before(transcript, budget, first, self.explains)
+            answered = self._weighing.answered_before(transcript, budget, first, self.explained)
             return release.with_model(self.mixed(answered, self._weighing.model(answered)))
         if self._are_many(self._gone(_of_attributes(first.measurements), first.model.total)):
             return refitted_without_drift(release, self.public)
