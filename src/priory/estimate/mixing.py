@@ -38,8 +38,10 @@ _TRIPLES, _MOST_CELLS = 200, 20_000
 _OVERLAP = 0.8
 # What part of the squared distance between the two on triples is at most taken for the error of public rows.
 _MOST_SAMPLING = 0.6
-# Standard errors by which an estimated error on measured answers is surely so large.
-_SURE = 2.0
+# Public rows are refuted where they surely, by so many standard errors, are off measured answers by such a part of the
+# noise, squared. With four columns moved, at ε = 0.1, they are off by 1; at 0.3, one region of Adult, they are still closer
+# to small cells than what can be bought.
+_SURE, _REFUTED = 2.0, 0.5
 # Errors of sparse cells add up more than independent ones would: about as if they had this correlation.
 _CORRELATION = 0.5
 
@@ -123,8 +125,8 @@ class Mixing:
         size = len(self._residuals[0])
         errors = [max(self.error(share), 0.0) for share in (1.0, 0.0)]
         sure = [_SURE * math.sqrt(2 * size + 4 * error) for error in errors]
-        public, bought = max(errors[0] - sure[0], 0.0), errors[1] + sure[1]
-        return public / (public + bought)
+        public, bought = errors[0] - sure[0], errors[1] + sure[1]
+        return public / (public + bought) if public > _REFUTED * size else 0.0
 
     def _diagnostics(self, share: float) -> Diagnostics | None:
         found = self.public.diagnostics

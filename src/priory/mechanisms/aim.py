@@ -113,6 +113,8 @@ class AIM:
         fitted, left = self._measured_one_ways(curator, budget, start, paid)
         share = left / max(Fraction(1), self.rounds * len(domain))
         cells = self.most_cells(domain)
+        # What was measured before is measured again: it is no more to be estimated.
+        twice = 0 if start is None else len(start.measurements)
         number = 0
         while left > 0:
             # What would not pay for two more measurements is spent with the last ones.
@@ -127,7 +129,7 @@ class AIM:
             left -= (len(fitted.measurements) - before) * share
             # Half the noise costs twice a pure ε and four times a ρ or μ².
             share *= 1 if has_moved else 2 if budget.is_pure else 4
-            if left == 0 or len(fitted.measurements) >= self.grown * fitted.settled:
+            if left == 0 or len(fitted.measurements) - twice >= self.grown * (fitted.settled - twice):
                 fitted = fitted.settled_anew()
         return fitted.released(curator, self.name)
 
