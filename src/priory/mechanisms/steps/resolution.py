@@ -30,7 +30,7 @@ TRIPLE_SHARES = (1, 2, 7)
 FEWEST_RUNS = 8
 # Where fewer are, what is left goes to coarse pairs, to the choice of a tree and to its pairs: how far the strongest
 # pairs are from independence is above the noise of a choice where their cells drown.
-TREE_SHARES = (5, 1, 4)
+TREE_SHARES = (6, 1, 3)
 # Where pairs on fewer runs than this, for all that is left, are above the noise, one-way marginals get the most they
 # may; the rest goes to the choice of some pairs and to these.
 FEWEST_FOR_A_TREE = 5
