@@ -1,4 +1,5 @@
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -54,6 +55,12 @@ def test_rows_of_the_population_are_taken_and_rows_of_another_are_not() -> None:
     alike = chained(20_000, 2)
     assert mixing(alike, UNEVEN).share == 1.0
     assert mixing(UNEVEN, alike).share == 0.0
+
+
+def test_public_rows_that_answers_refute_are_left_however_many_they_are() -> None:
+    found = replace(mixing(UNEVEN, chained(1_000, 3), sigma=100.0), records=1e9)
+    assert found.error(1.0) > 5 * len(PAIRS) * 16
+    assert found.share == 0.0
 
 
 def test_where_both_have_errors_of_their_own_both_are_taken() -> None:

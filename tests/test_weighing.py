@@ -1,4 +1,6 @@
 import itertools
+from collections import Counter
+from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -15,6 +17,7 @@ from priory.errors import SizeError
 from priory.estimate.weighed_rows import weighed
 from priory.mechanisms import weighing
 from priory.mechanisms.steps import few_runs, resolution
+from priory.mechanisms.steps.fitted import Fitted
 from priory.mechanisms.steps.resolution import (
     LEAST_FOR_ONE_WAYS,
     MOST_FOR_ONE_WAYS,
@@ -23,7 +26,7 @@ from priory.mechanisms.steps.resolution import (
     resolution_for,
     share_of_one_ways,
 )
-from priory.mechanisms.weighing import Weighing
+from priory.mechanisms.weighing import Explained, Weighing
 from priory.model import row_sums
 from priory.model.bases import PublicRows, Uniform
 from priory.model.engine.layout import Layout
@@ -280,6 +283,44 @@ def test_a_triple_that_stands_out_is_told_and_the_others_are_left_alone() -> Non
     ]
     # Rows weighted by all triples alike are off by about 0.025, as the noise of all is fitted along with the one.
     assert np.mean(errors) < 0.02
+
+
+def test_no_clique_is_chosen_where_only_chance_ties_attributes() -> None:
+    for rows, is_chosen in ((dependent(20_000), True), (random_rows(20_000, domain=SIX), False)):
+        release = weighed_release(rows, Budget.gaussian(1), **EVERYTHING)
+        times = Counter(m.query.clique for m in release.measurements if len(m.query.clique) > 1)
+        # All pairs, and then all triples, are measured alike; what is chosen is measured once more.
+        assert {len(clique) for clique in times} == {2, 3}
+        assert (len(set(times.values())) > 1) == is_chosen
+
+
+@pytest.mark.parametrize(("records", "is_tested"), [(10_000, False), (20_000, True)])
+def test_triples_are_explained_only_by_about_as_many_records(records: int, is_tested: bool) -> None:  # noqa: FBT001
+    asked = []
+
+    def queries(_one_ways: Fitted, tested: Sequence[Measurement], least: float) -> list[Query]:
+        asked.append((len(tested), least))
+        return []
+
+    budget, mechanism = Budget.gaussian(1), Weighing()
+    with curated(budget, dependent(20_000)) as curator:
+        first = mechanism.begun(curator, budget)
+        answered = mechanism.answered(curator, budget, first, Explained(queries, records))
+    assert answered.has_triples
+    assert asked == ([(15, weighing.PARTLY)] if is_tested else [])
+    assert len(answered.tested) == (15 if is_tested else 0)
+
+
+def test_as_many_rows_are_weighted_by_triples_where_one_of_them_is_in_the_first_model(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, count in (("FEWEST_ROWS", 10), ("MOST_PLACES", 1_000), ("MOST_TRIPLE_PLACES", 10_000)):
+        monkeypatch.setattr(dense, name, count)
+    queries = [Query.marginal(SIX, clique) for clique in itertools.combinations(SIX, 3)]
+    triples = [Measurement.of(query, np.zeros(query.shape), 1.0) for query in queries]
+    first = Model.of(Uniform(SIX), {}, 10.0)
+    # Sixteen rows a record, of which a few are the same; of 19 or 20 marginals that are no triples 50 rows would be.
+    assert all(len(dense.Dense().drawn(first, some).codes) > 100 for some in (triples, triples[1:]))
 
 
 def test_rows_answer_what_a_first_model_cannot(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -112,30 +112,19 @@ class Dense:
         everything: Sequence[Measurement],
         base: Base,
     ) -> tuple[Model, list[Measurement]]:
-        """The first model, and what its rows are weighted by."""
-        first, rest = self._first_model(begin, pairs, everything, base)
-        return first, noisy(rest, LEAST_STDDEV)
-
-    def _first_model(
-        self,
-        begin: Sequence[Measurement],
-        pairs: Sequence[Measurement],
-        everything: Sequence[Measurement],
-        base: Base,
-    ) -> tuple[Model, list[Measurement]]:
-        """The model of what it begins with and what else must be in it and fits, and the rest."""
+        """The model of what it begins with and what else must be in it and fits, and what its rows are weighted by."""
         inside, rest = self._parted(base.domain, begin, pairs, self._missed(begin, pairs))
         first = estimated(inside, base)
         if not _has_all_triples(everything, base.domain):
             is_all = not everything or len(rest) + len(everything) <= MOST_TABLES
-            return first, [*(rest if is_all else ()), *everything]
+            return first, noisy([*(rest if is_all else ()), *everything], LEAST_STDDEV)
         # Rows have one weight for all triples: one that stands out would have the noise of all others fitted, too.
         triples = [m for m in everything if len(m.query.clique) > 2]
         far = surprises(triples, self.as_rows(first), drawn=self._count(first))
         inside_again, others = self._parted(base.domain, inside, everything, far)
         if len(inside_again) > len(inside):
             first = estimated(inside_again, base)
-        return first, [*rest, *others]
+        return first, noisy([*rest, *others], LEAST_STDDEV)
 
     def _missed(self, begin: Sequence[Measurement], pairs: Sequence[Measurement]) -> Iterable[Clique]:
         """The coarse pairs that tell something beyond a model of what it begins with, the farthest first."""
