@@ -39,8 +39,8 @@ _OVERLAP = 0.8
 # What part of the squared distance between the two on triples is at most taken for the error of public rows.
 _MOST_SAMPLING = 0.6
 # Public rows are refuted where they surely, by so many standard errors, are off measured answers by such a part of the
-# noise, squared. With four columns of the town moved, at ε = 0.1, they are off by 0.5 to 1; one region of Adult is off by
-# 0.1 to 0.3, surely by 0.2, and still closer to small cells than what can be bought.
+# noise, squared. With four columns of the town moved, at ε = 0.1, they are off by 0.5 to 1; one region of Adult is off
+# by 0.1 to 0.3, surely by 0.2, and still closer to small cells than what can be bought.
 _SURE, _REFUTED = 2.0, 0.3
 # Errors of sparse cells add up more than independent ones would: about as if they had this correlation.
 _CORRELATION = 0.5
