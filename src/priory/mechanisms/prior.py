@@ -46,8 +46,8 @@ TESTED = Fraction(1, 20)
 # Where more of the columns have drifted, public rows are left out. With 1 of 13 columns of the town, pairs err by 0.35
 # of what they do without public rows at ε = 0.1, by 0.7 of it at ε = 1; with 4 of the census's 42, by 0.75 and 1.4.
 FEW = Fraction(1, 12)
-# The same beside a bought model, which takes over what such columns spoil. With 4 of 14 columns of Adult moved, at ε = 0.1 and
-# 1, the mixture errs by 27 and 4 % less on pairs than a fit without public rows.
+# The same beside a bought model, which takes over what such columns spoil. With 4 of 14 columns of Adult moved, at
+# ε = 0.1 and 1, the mixture errs by 27 and 4 % less on pairs than a fit without public rows.
 FEW_OF_BOTH = Fraction(1, 3)
 # Beside a bought model, which fits what they cannot, public rows count for at least this part of themselves: weights
 # that bend them further make small cells worse than the answers, which are large, can tell.
