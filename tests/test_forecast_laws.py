@@ -104,7 +104,7 @@ def test_places_are_rows_times_marginals() -> None:
     domain = Domain.of({f"c{i}": 8 for i in range(8)})
     pairs, triples = (Weighing().places(domain, budget, 25_000) for budget in (SMALL, LARGE))
     assert triples == 2 * pairs == 56 * 400_000
-    assert Weighing().places(domain, SMALL, 2_000) == pairs / 4
+    assert Weighing().places(domain, SMALL, 2_000) == pairs / 8
     # Of a small table every cell is a row.
     assert Weighing().places(SCHEMA.domain, SMALL, 2_000) == 6 * SCHEMA.domain.size
 
