@@ -169,8 +169,7 @@ class Redrawing:
         """Where an estimate cannot be repeated: the noise of what was itself measured, and how far the estimate is off.
 
         Of single attributes by themselves the posterior says more. Else the interval holds the one around the noisy
-        answer, which holds the truth as often as it should. Of other
-        answers nothing is known.
+        answer, which holds the truth as often as it should. Of other answers nothing is known.
         """
         found = self.model.diagnostics
         if found is not None and found.stop == DIRICHLET and len(query.clique) == 1:

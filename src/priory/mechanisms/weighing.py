@@ -59,7 +59,7 @@ FEWEST_A_RECORD = 3
 # With more rows times coarse pairs weighting takes minutes.
 MOST_COARSE_PLACES = 200_000_000
 # Where the strongest pair is closer to independence than this, as total variation, no clique is worth more than others:
-# all that is left goes to everything once. Pairs of the parities, which only chance ties, err by a tenth less then.
+# all that is left goes to everything once. Pairs of the parities, which only chance ties, err by a fifth less then.
 FAINT = 0.02
 # A pair's distance from what a noisy tree implies has about so many times the noise of its own answers.
 NOISE_OF_A_TREE = 1.8
@@ -79,7 +79,7 @@ class Explained:
 # missed: with the first one a third of the runs of the reduced ACS at ε = 1 fail by chance, and err by 12 % more.
 MOSTLY, PARTLY = 0.9, 0.25
 # With fewer records than this part of the private ones nothing explains triples as well as they tell themselves: asking
-# for it costs 3 to 5 % on half as many rows of the town at ε = 10.
+# for it costs 4 to 6 % on half as many rows of the town at ε = 10.
 ENOUGH = 0.75
 # What part of what is left after one-way marginals asks that, and is still of use where it does not.
 TESTED = Fraction(1, 20)

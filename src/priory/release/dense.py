@@ -33,8 +33,6 @@ MOST_TRIPLE_PLACES, MOST_PLACES = 160_000_000, 75_000_000
 # Rows are weighted by coarse pairs beside finer ones where there are no more than these marginals together. Not by some
 # of them: those that noise takes farthest from a model would be among them.
 MOST_TABLES = 700
-# Of more columns models take long to be bought beside public rows.
-FEW_COLUMNS = 24
 # On a device so many times more rows are drawn, however many triples there are: on Adult at ε = 10 triples then err by
 # 0.0345 instead of 0.0357.
 MORE_ON_A_DEVICE = 2.5
