@@ -147,7 +147,8 @@ def fit(
                 reservation, source, randomness=noise, progress=progress, impossible=zeros, journal=recorder
             )
             unusual = "" if effort == NORMAL else effort
-            recorder.begin(replace(curator.statement(entry.name), effort=unusual), reservation.number)
+            statement = replace(curator.statement(entry.name), effort=unusual)
+            recorder.begin(statement, reservation.number, source.row_limit)
             release = recipe.run(curator, budget)
         release = replace(release, statement=replace(release.statement, effort=unusual)).with_schema(schema)
         # What was measured is paid for, whether or not a model can be made of it.

@@ -13,6 +13,7 @@ from priory.data.sources.source import ROW_LIMIT, Source
 from priory.errors import DataError, DomainError, OptionError
 from priory.privacy.budget import Budget
 from priory.privacy.choice import Choice, ChoiceKind, choice_within
+from priory.privacy.encoding import query_digest
 from priory.privacy.functionals import FUNCTIONALS, Functional, NoisyNumber
 from priory.privacy.journal import Answered, Forgetful, Journal, Numbered, Paid, Picked, PublicTotal
 from priory.privacy.ledger import Event, Reservation
@@ -22,24 +23,22 @@ from priory.privacy.partition import persons_sensitivity, threshold_within
 from priory.privacy.progress import Progress, Step, silent
 from priory.privacy.randomness import Randomness, is_private, source_of
 from priory.privacy.scores import SCORES, Neighbours, Pick, Score
+from priory.privacy.session import Session
 from priory.privacy.statement import Statement
 from priory.privacy.truths import Key, Truths, key_of, largest_entry
 from priory.queries.domain import Clique, checked_cliques
 from priory.queries.parts import PARTS, Numbers
 from priory.queries.query import Query
-from priory.queries.sensitivity import Relation, Sensitivity, entry_range, sensitivity
+from priory.queries.sensitivity import Sensitivity, entry_range, sensitivity
 
 
-class Curator:
-    """A reservation and a source together.
+class Curator(Session):
+    """A reservation and a source together: the session that is live.
 
     No method takes or returns a private value; a printed curator shows none.
 
     Attributes:
         reservation: what pays.
-        domain: the attributes, which are public.
-        row_limit: how many rows the source declares, which is public: answers have room for as many.
-        impossible: cells of some cliques that no row can be in, as the schema says: public, and no reason to look.
     """
 
     def __init__(
@@ -75,7 +74,6 @@ class Curator:
 
     @property
     def budget(self) -> Budget:
-        """What the whole run may spend."""
         return self.reservation.budget
 
     @property
@@ -84,17 +82,9 @@ class Curator:
         return self.reservation.left
 
     @property
-    def relation(self) -> Relation:
-        """Which tables are neighbours."""
-        return Relation(self.budget.relation)
-
-    @property
     def public_total(self) -> int | None:
-        """The number of rows where that is public: under replace-one with one row a person; else None.
-
-        A `DataError` where it is more than the source declares; nothing was spent on it.
-        """
-        if self.relation is not Relation.REPLACE_ONE or self.budget.max_rows > 1:
+        """A `DataError` where it is more than the source declares; nothing was spent on it."""
+        if not self.has_public_total:
             return None
         if self._public_total is None:
             total = int(self._truths.of([Query.marginal(self.domain, ())])[0])
@@ -104,33 +94,20 @@ class Curator:
             self._journal.write(PublicTotal(total))
         return self._public_total
 
-    @property
-    def public_count(self) -> tuple[Measurement, ...]:
-        """The number of rows as a measurement without noise, where it is public."""
-        total = self.public_total
-        return () if total is None else (Measurement.of(Query.marginal(self.domain, ()), np.array(total), 0.0),)
-
     def statement(self, mechanism: str) -> Statement:
-        """What is promised about a release made with this curator."""
         drawn_by = self._randomness
         return Statement.of(self.reservation, mechanism, is_private=is_private(drawn_by), randomness=drawn_by.name)
 
     def report_progress(self, number: int, of: int | None = None, note: str = "") -> None:
-        """Report that round `number` begins, of how many where that is known, with what was paid so far."""
         self._progress(Step(number, of, self.reservation.spent, self.budget, note))
 
     def check(self, budget: Budget) -> None:
-        """Refuse a budget that is more than is left, for mechanisms that may end before they have spent it."""
         self._check_share(budget)
         self.reservation.check_left(budget.amount)
 
     def answer(
         self, queries: Sequence[Query], shares: Sequence[Budget], *, noise: NoiseKind | None = None
     ) -> tuple[Measurement, ...]:
-        """Pay a share for each query, then answer them with the least noise that it buys.
-
-        Where the shares are more than is left, it is a `BudgetError`, and nothing was looked at.
-        """
         # A sequence of another class could give other queries after the check.
         queries, shares = tuple(queries), tuple(shares)
         if len(shares) != len(queries):
@@ -161,20 +138,6 @@ class Curator:
         draws: int = 1,
         kind: ChoiceKind | None = None,
     ) -> tuple[Pick, ...]:
-        """Pay, then pick candidates with high scores, `draws` of them independently; none of the scores is shown.
-
-        Args:
-            queries: what the candidates ask.
-            estimates: the model's answers to each query, in rows; public.
-            score: what they are compared by.
-            share: what all the draws cost together.
-            allowed: which candidates may be picked, one for each score; from public knowledge only.
-            draws: how many to pick, each out of all.
-            kind: how to pick; by default the sharper way for the currency.
-
-        Raises:
-            BudgetError: the share is more than is left. Nothing was looked at.
-        """
         queries = tuple(queries)
         self._check_queries(queries)
         self._check_share(share)
@@ -194,14 +157,10 @@ class Curator:
         candidates = scores if places is None else scores[places]
         picked = self._randomness.picks(candidates, choice, draws)
         picks = tuple(score.pick(queries, i if places is None else int(places[i])) for i in picked)
-        self._journal.write(Picked(picks, share.amount))
+        self._journal.write(Picked(picks, share.amount, tuple(query_digest(queries[pick.query]) for pick in picks)))
         return picks
 
     def number(self, functional: Functional, share: Budget) -> NoisyNumber:
-        """Pay, then release one number about the whole table, with noise.
-
-        Where the share is more than is left, it is a `BudgetError`, and nothing was looked at.
-        """
         if type(functional) not in FUNCTIONALS:
             closed = ", ".join(kind.__name__ for kind in FUNCTIONALS)
             raise OptionError("functional", f"the list of functionals is closed: {closed}")

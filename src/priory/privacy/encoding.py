@@ -1,10 +1,13 @@
 """Encoding: queries, measurements and statements as JSON and arrays, as files hold them, and back."""
 
+import hashlib
 import io
+import json
 import math
 import re
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -37,6 +40,8 @@ _HEADER = re.compile(
     rb"'shape': \((?P<shape>[0-9, ]*)\), } *\n",
     re.DOTALL,
 )
+# Letters of a digest of a query: two are alike by chance once in 2^64.
+DIGEST = 16
 _NOISES: dict[str, type[Noise]] = {noise.kind: noise for noise in (Laplace, Gaussian)}
 
 
@@ -69,6 +74,14 @@ def encode_query(query: Query, name: str, arrays: dict[str, bytes]) -> Json:
     """A description of a query; its arrays are added to `arrays` under names that begin with `name`."""
     parts = [_encode_part(part, f"{name}.{i}.npy", arrays) for i, part in enumerate(query.parts)]
     return {"clique": list(query.clique), "parts": parts}
+
+
+@lru_cache(maxsize=4096)
+def query_digest(query: Query) -> str:
+    """A short text by which a query is known again."""
+    arrays: dict[str, bytes] = {}
+    described = json.dumps(encode_query(query, "", arrays), default=str)
+    return hashlib.sha256(b"\0".join([described.encode(), *arrays.values()])).hexdigest()[:DIGEST]
 
 
 def decode_query(described: Json, arrays: Mapping[str, bytes], domain: Domain) -> Query:

@@ -43,6 +43,7 @@ class Picked:
 
     picks: tuple[Pick, ...]  # the candidates
     share: Fraction  # what all of them cost together
+    queries: tuple[str, ...] = ()  # the digest of the query of each
 
 
 @dataclass(frozen=True)

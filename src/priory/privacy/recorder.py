@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priory.data.schema import Schema
+from priory.data.sources.source import ROW_LIMIT
 from priory.errors import OptionError, PrioryError, ReleaseError
 from priory.privacy import encoding
 from priory.privacy.encoding import array_bytes, array_of
@@ -33,7 +34,7 @@ SUFFIX = ".partial"
 Json = dict[str, Any]
 # A description of a measurement has no more bytes than this beyond its query: noise, names and brackets.
 _BYTES_A_MEASUREMENT = 1024
-_BYTES_A_PICK = 64
+_BYTES_A_PICK = 64 + encoding.DIGEST
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +48,7 @@ class Job:
     workload: Workload | None = None  # the workload that was given
     public: NDArray[np.int64] | None = None  # the codes of the public rows
     effort: str = "normal"  # how much work it may take
+    row_limit: int = ROW_LIMIT  # how many rows its source declares
 
 
 # What a run was asked, what it promises with what was paid until then, and what it was answered.
@@ -98,9 +100,10 @@ class Recorder:
             return None
         return self.job, replace(self._statement, spent=transcript.spent), transcript
 
-    def begin(self, statement: Statement, entry: int) -> None:
+    def begin(self, statement: Statement, entry: int, row_limit: int = ROW_LIMIT) -> None:
         """Write the job, the facts of its statement and its line in the ledger, before anything is looked at."""
         self._statement = statement
+        self.job = replace(self.job, row_limit=row_limit)
         self._append(lambda: _encode_job(self.job, statement, entry))
 
     def make_room(self, queries: Sequence[Query], draws: int = 0) -> None:
@@ -202,7 +205,7 @@ def _encode_job(job: Job, statement: Statement | None, entry: int | None) -> byt
         rows, counts = np.unique(job.public, axis=0, return_counts=True)
         arrays |= {"public.npy": array_bytes(encoding.plain(rows)), "counts.npy": array_bytes(encoding.plain(counts))}
     asked = {"schema": job.schema.dump(), "mechanism": job.mechanism, "is_registered": job.is_registered, "by": job.by}
-    asked |= {"effort": job.effort}
+    asked |= {"effort": job.effort, "row_limit": job.row_limit}
     promised = None if statement is None else encoding.encode_statement(statement)
     return _packed({**asked, "workload": workload, "statement": promised, "entry": entry}, arrays)
 
@@ -224,6 +227,7 @@ def _decode_job(payload: bytes) -> tuple[Job, Statement]:
         public=public,
         # Older files do not say.
         effort=encoding.checked_text(described.get("effort", "normal")),
+        row_limit=int(described.get("row_limit", ROW_LIMIT)),
     )
     return job, encoding.decode_statement(described["statement"])
 
@@ -236,7 +240,8 @@ def _encode_entry(entry: Entry) -> bytes:
             return _packed({"entry": "paid", "spent": str(entry.spent)}, {})
         case Picked():
             picks = [[pick.query, pick.cell, int(pick.is_complement)] for pick in entry.picks]
-            return _packed({"entry": "picks", "picks": picks, "share": str(entry.share)}, {})
+            share, queries = str(entry.share), list(entry.queries)
+            return _packed({"entry": "picks", "picks": picks, "share": share, "queries": queries}, {})
         case Answered():
             described, arrays = encoding.encode_measurements(entry.measurements)
             return _packed({"entry": "answers", "measurements": described}, arrays)
@@ -257,7 +262,8 @@ def _decode_entry(payload: bytes, domain: Domain) -> Entry:
             return Paid(Fraction(described["spent"]))
         case "picks":
             picks = (Pick(query, cell, is_complement=bool(flag)) for query, cell, flag in described["picks"])
-            return Picked(tuple(picks), Fraction(described["share"]))
+            queries = map(encoding.checked_text, described.get("queries", ()))
+            return Picked(tuple(picks), Fraction(described["share"]), tuple(queries))
         case "answers":
             return Answered(encoding.decode_measurements(described["measurements"], arrays, domain))
         case "number":

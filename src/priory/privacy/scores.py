@@ -80,6 +80,14 @@ class Score(ABC):
         """Which candidate has the score at `place`."""
         return _cell(queries, place) if self.is_of_cells else Pick(place)
 
+    def place(self, queries: Queries, pick: Pick) -> int:
+        """Which score a candidate has, the reverse of `pick`."""
+        if not self.is_of_cells:
+            return pick.query
+        answers = Score.candidates(self, queries)
+        before = sum(query.rows for query in queries[: pick.query])
+        return answers * pick.is_complement + before + (pick.cell or 0)
+
 
 @dataclass(frozen=True)
 class AbsoluteError(Score):

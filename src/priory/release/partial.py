@@ -6,6 +6,7 @@ from pathlib import Path
 from priory.privacy.journal import Transcript
 from priory.privacy.measurement import Measurement
 from priory.privacy.recorder import Job, read_recorded
+from priory.privacy.session import Replayed
 from priory.privacy.statement import Statement
 from priory.release.release import Release
 
@@ -22,6 +23,12 @@ class Partial:
     def load(cls, path: str | Path) -> "Partial":
         """Read the partial file of a run; a record that was cut off at its end is left out."""
         return cls(*read_recorded(path))
+
+    @property
+    def session(self) -> Replayed:
+        """The run's session once more, as far as it was answered."""
+        schema, limit = self.job.schema, self.job.row_limit
+        return Replayed(self.transcript, self.statement, schema.domain, impossible=schema.impossible(), row_limit=limit)
 
     @property
     def measurements(self) -> tuple[Measurement, ...]:
