@@ -9,7 +9,7 @@ from experiments.splits import Split
 from bench.clock import timed
 from priory.data.sources.memory import MemorySource
 from priory.mechanisms.pmw_pub.pmw_pub import PMWPub
-from priory.mechanisms.prior import Prior
+from priory.mechanisms.weighing import Weighing
 from priory.model.bases import PublicRows
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
@@ -39,7 +39,7 @@ def _timed(name: str, source: MemorySource, rows: PublicRows, workload: Workload
     rounds = [_spent(source, PMWPub(public=rows, workload=workload, rounds=n), budget) for n in (1, 1, 1 + ROUNDS)]
     print(f"{f'{name}: pmw-pub, one round':40} {1e3 * (rounds[2] - rounds[1]) / ROUNDS:10.2f} ms CPU")
     if not quick:
-        whole = _spent(source, Prior(public=rows, workload=workload), budget)
+        whole = _spent(source, Weighing(public=rows, workload=workload), budget)
         print(f"{f'{name}: prior, whole':40} {1e3 * whole:10.2f} ms CPU")
 
 
@@ -62,6 +62,6 @@ def _rows(count: int, rng: np.random.Generator) -> np.ndarray:
     return np.stack(columns[1:], axis=1)
 
 
-def _spent(source: MemorySource, mechanism: PMWPub | Prior, budget: Budget) -> float:
+def _spent(source: MemorySource, mechanism: PMWPub | Weighing, budget: Budget) -> float:
     with Ledger.in_memory(budget).reserve(budget, "bench") as reservation:
         return timed(partial(mechanism.run, Curator(reservation, source), budget))[1]

@@ -1,8 +1,8 @@
-"""Row weights: a million rows weighted by all triples of Adult, on the CPU and on a GPU.
+"""Row weights: a million rows weighted by all triples of a table of Adult's size, on the CPU and on a GPU.
 
-Adult is fitted at ε = 10 where its file is at hand; else rows and answers of a table of its size are made up. The floor
-of a call is the time in which memory can be read: the cell of each row in each table twice, once for the sums over rows
-and once for those over cells.
+Rows and answers are made up; where Adult is at hand, a whole fit of it is timed, too. The floor of a call is the time
+in which memory can be read: the cell of each row in each table twice, once for the sums over rows and once for those
+over cells.
 """
 
 import itertools
@@ -14,13 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from bench.gpu import bandwidth_of, torch_at_hand
-from priory.estimate.row_answers import RowAnswers
-from priory.estimate.row_device import DeviceAnswers
-from priory.estimate.row_weights import RowFits
-from priory.estimate.weighed_rows import weighed
+from priory.estimate.rows.answers import RowAnswers
+from priory.estimate.rows.device import DeviceAnswers
+from priory.estimate.rows.weights import RowFits
 from priory.model.bases import PublicRows
 from priory.model.engine.gpu import Precision
-from priory.model.model import Model
 from priory.privacy.measurement import Measurement
 from priory.queries.domain import Domain
 from priory.queries.query import Query
@@ -36,13 +34,12 @@ class Job:
     name: str
     rows: PublicRows
     measured: Sequence[Measurement]
-    errors: Callable[[Model], str]  # what is known of a model's errors, in words
 
 
 def run(quick: bool) -> None:  # noqa: FBT001
     """Print a line for each place that can do it."""
     torch = torch_at_hand()
-    job = _adult() if os.environ.get("PRIORY_DATA") and not quick else _made_up(50_000 if quick else 1_000_000)
+    job = _made_up(50_000 if quick else 1_000_000)
     print(f"{job.name}: {len(job.rows.codes):,} rows, {len(job.measured)} marginals, {CALLS} calls")
     print("| where | precision | set up, s | fit, s | ms a call | memory floor, ms |\n|---|---|---|---|---|---|")
     if torch is not None:
@@ -50,19 +47,13 @@ def run(quick: bool) -> None:  # noqa: FBT001
         for precision in ("float64", "float32"):
             floor = 2 * 4 * len(job.rows.codes) * len(job.measured) / bandwidth_of(torch)
             print(_line(torch.cuda.get_device_name(), precision, lambda p=precision: _on_gpu(job, p), floor))
-        _whole(job, "cuda")
+        if os.environ.get("PRIORY_DATA") and not quick:
+            _whole_fit("cuda")
     print(_line("CPU", "float64", lambda: RowFits(RowAnswers.of(job.measured, job.rows, RECORDS), _logs(job))))
 
 
-def _whole(job: Job, device: str) -> None:
-    """Everything that a fit does with the rows: the search for what they are worth, and the weights."""
-    begin = time.perf_counter()
-    model = weighed(job.measured, job.rows, float(RECORDS), device=device)
-    print(f"with the search for their worth: {time.perf_counter() - begin:.2f} s in all{job.errors(model)}")
-
-
-def _adult() -> Job:
-    """What `weighing` does of Adult at ε = 10 up to the weights of rows."""
+def _whole_fit(device: str) -> None:
+    """All that the default does of Adult at ε = 10, with the rows on a device."""
     from experiments.default_fit import CodedSource, compared
     from experiments.tables import table, variations
 
@@ -70,28 +61,23 @@ def _adult() -> Job:
     from priory.privacy.budget import Budget, Currency
     from priory.privacy.curator import Curator
     from priory.privacy.ledger import Ledger
-    from priory.release.dense import Dense
 
-    adult, mechanism = table("adult"), Weighing()
+    adult = table("adult")
     budget = Budget.approximate("10", "1e-9", Currency.GAUSSIAN)
+    begin = time.perf_counter()
     with Ledger.in_memory(budget).reserve(budget, "bench") as reservation:
-        curator = Curator(reservation, CodedSource(adult))
-        answered = mechanism.answered(curator, budget, mechanism.begun(curator, budget))
-    dense = Dense(device="cuda")
-    begin = (*answered.one_ways.measurements, *answered.chosen)
-    first, rest = dense.begun(begin, answered.coarse, answered.everything, answered.one_ways.base)
-
-    def errors(model: Model) -> str:
-        means = (variations(model, adult, compared(adult.domain, ways)).mean() for ways in (2, 3))
-        return "; mean TV of pairs and triples " + " and ".join(f"{mean:.4f}" for mean in means)
-
-    return Job("Adult at ε = 10", dense.drawn(first, rest), rest, errors)
+        recipe = Weighing(device=device)
+        model = recipe.run(Curator(reservation, CodedSource(adult)), budget).model
+    seconds = time.perf_counter() - begin
+    means = (variations(model, adult, compared(adult.domain, ways)).mean() for ways in (2, 3))
+    errors = " and ".join(f"{mean:.4f}" for mean in means)
+    print(f"Adult at ε = 10, whole fit on {device}: {seconds:.2f} s; mean TV of pairs and triples {errors}")
 
 
 def _made_up(count: int) -> Job:
     domain = Domain.of({f"a{i}": size for i, size in enumerate(SIZES)})
     rows = PublicRows(_drawn(domain, count, 1), domain)
-    return Job("a made-up table of Adult's size", rows, _measured(domain), lambda _: "")
+    return Job("a made-up table of Adult's size", rows, _measured(domain))
 
 
 def _drawn(domain: Domain, count: int, seed: int) -> np.ndarray:

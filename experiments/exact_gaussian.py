@@ -10,7 +10,7 @@ from priory.app.registry import Mechanism
 from priory.data.sources.source import ROW_LIMIT
 from priory.mechanisms.hdmm.hdmm import HDMM
 from priory.mechanisms.independent import Independent
-from priory.mechanisms.prior import Prior
+from priory.mechanisms.weighing import Weighing
 from priory.model.bases import PublicRows
 from priory.privacy.budget import Budget, Currency
 from priory.privacy.curator import Curator
@@ -45,7 +45,7 @@ def run() -> None:
     mechanisms: dict[str, Mechanism] = {
         "independent": Independent(),
         "hdmm": HDMM(Workload.marginals(coded.domain, 2)),
-        "prior": Prior(public=public),
+        "prior": Weighing(public=public),
     }
     lines: list[dict[str, object]] = []
     for name, mechanism in mechanisms.items():

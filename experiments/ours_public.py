@@ -12,14 +12,14 @@ from experiments.splits import EPSILONS, SPLITS, Split, chosen, runs
 from priory.mechanisms.aim import AIM
 from priory.mechanisms.pmw_pub.pmw_pub import PMWPub
 from priory.mechanisms.pmw_pub.row_weights import RowWeights
-from priory.mechanisms.prior import Prior
+from priory.mechanisms.weighing import Weighing
 
 NAME = "ours_public"
 KEYS = ("split", "epsilon", "arm", "run")
 ARMS = ("untouched", "pmw-pub", "prior")
-MAKERS: dict[str, Callable[..., PMWPub | Prior | AIM]] = {
+MAKERS: dict[str, Callable[..., PMWPub | Weighing | AIM]] = {
     "pmw-pub": PMWPub,
-    "prior": Prior,
+    "prior": Weighing,
     "aim": lambda public, workload, seed: AIM(public=public, workload=workload),  # noqa: ARG005 - it draws no rows
 }
 # AIM upon public rows is compared on two splits, a few times.

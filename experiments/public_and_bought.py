@@ -13,12 +13,12 @@ from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from priory.mechanisms.prior import Prior
 
 from experiments.default_fit import CodedSource, compared, known_table
 from experiments.results import Results, Stopwatch, shown
 from experiments.splits import SPLITS, chosen, runs
 from experiments.tables import Coded, spanning_tree, split, variations
-from priory.mechanisms.prior import Prior
 from priory.mechanisms.weighing import Weighing
 from priory.model.bases import PublicRows
 from priory.model.model import Model

@@ -15,6 +15,7 @@ from priory.measure import measure
 from priory.mechanisms.aim import AIM
 from priory.mechanisms.steps.fitted import Fitted
 from priory.model.bases import PublicRows, Uniform
+from priory.model.fitting import structure
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
 from priory.privacy.ledger import Ledger
@@ -24,7 +25,7 @@ from priory.queries.parts import Prefix, Recode
 from priory.queries.query import Query
 from priory.queries.workload import Workload
 from priory.release import Release
-from priory.select.candidates import Candidates, structure
+from priory.select.candidates import Candidates
 from priory.select.one_ways import OneWays
 from priory.select.workloads import default_workload
 from publics import public

@@ -9,8 +9,8 @@ from priory.data.schema import Schema
 from priory.errors import NOTHING_SPENT, OptionError
 from priory.mechanisms.aim import AIM
 from priory.mechanisms.mst import MST
-from priory.mechanisms.prior import Prior
 from priory.mechanisms.steps.effort import EFFORTS, at_effort
+from priory.mechanisms.weighing import Weighing
 from priory.privacy.budget import Budget
 from priory.privacy.progress import Step
 from priory.privacy.statement import Statement
@@ -25,7 +25,10 @@ def test_effort_moves_the_caps_and_nothing_else() -> None:
     assert low.model_cells < normal.model_cells < high.model_cells
     assert low.most_candidates < normal.most_candidates < high.most_candidates
     assert (low.rounds, low.choosing, low.one_ways) == (normal.rounds, normal.choosing, normal.one_ways)
-    assert at_effort(Prior(), "low").searched < Prior().searched < at_effort(Prior(), "high").searched
+    works = [at_effort(Weighing(), effort).work for effort in EFFORTS]
+    assert works[1] == Weighing().work
+    for cap in ("rows", "most_rows", "places", "cells"):
+        assert getattr(works[0], cap) < getattr(works[1], cap) < getattr(works[2], cap)
 
 
 def test_a_mechanism_without_caps_and_a_wrong_word_are_refused() -> None:

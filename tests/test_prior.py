@@ -1,3 +1,4 @@
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,14 +11,15 @@ from priory.app.fit import fit
 from priory.app.registry import Registered
 from priory.data.schema import Schema
 from priory.errors import BudgetError, DataError, DomainError, OptionError
+from priory.estimate.rows.samples import Sample, common_records
+from priory.estimate.rows.weigh import mixture
 from priory.mechanisms.aim import AIM
-from priory.mechanisms.prior import Prior
-from priory.mechanisms.steps.drift import drifted_columns, without_drift
+from priory.mechanisms.steps.drift import drifted_columns
 from priory.mechanisms.steps.public_rows import neighbourhood
+from priory.mechanisms.weighing import Weighing
 from priory.model.bases import PublicRows
 from priory.model.model import Model
 from priory.privacy.budget import Budget
-from priory.privacy.journal import Transcript
 from priory.privacy.ledger import Ledger
 from priory.privacy.measurement import Measurement
 from priory.queries.domain import Domain
@@ -26,7 +28,6 @@ from priory.queries.query import Query
 from priory.queries.workload import Workload
 from priory.release import Release
 from priory.select.information import informative_marginals
-from priory.select.workloads import default_workload
 from publics import KINDS, private, public
 
 BUDGET = Budget.zcdp("1/10", relation="replace-one")
@@ -49,7 +50,7 @@ def mean_distance(release: Release, source: Rows) -> float:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("check", BUDGET_CHECKS)
 def test_the_contract_holds_upon_every_kind_of_public_rows(check: Callable[[Registered], None], kind: str) -> None:
-    check(Registered("prior", "", lambda _: Prior(public=public(kind))))
+    check(Registered("prior", "", lambda _: Weighing(public=public(kind))))
 
 
 @pytest.mark.statistical
@@ -60,7 +61,7 @@ def test_a_prior_that_is_right_is_hardly_spoiled_by_little_budget() -> None:
     distances = []
     for _ in range(5):
         with curated(budget, source) as curator:
-            release = Prior(public=PublicRows(source.rows, DOMAIN), workload=PAIRS, outside=0.0).run(curator, budget)
+            release = Weighing(public=PublicRows(source.rows, DOMAIN), workload=PAIRS, outside=0.0).run(curator, budget)
         distances.append(mean_distance(release, source))
     assert np.mean(distances) < 0.04
 
@@ -71,7 +72,7 @@ def test_a_large_budget_leaves_the_public_support_for_the_truth(kind: str) -> No
     budget = Budget.zcdp(1000, relation="replace-one")
     with curated(budget, source) as curator:
         before = mean_distance(_untouched(kind, source), source)
-        release = Prior(public=public(kind), workload=PAIRS).run(curator, budget)
+        release = Weighing(public=public(kind), workload=PAIRS).run(curator, budget)
     # One value away from two rows is not everywhere.
     assert mean_distance(release, source) < (0.5 if kind == "disjoint" else 0.3) * before
 
@@ -123,7 +124,7 @@ def test_a_prior_of_the_population_and_noisy_marginals_are_better_together_than_
     errors = []
     for seed in range(5):
         with curated(budget, source) as curator:
-            release = Prior(public=few, workload=PAIRS, seed=seed).run(curator, budget)
+            release = Weighing(public=few, workload=PAIRS, seed=seed).run(curator, budget)
         errors.append(mean_distance(release, source))
     with curated(budget, source) as curator:
         untouched = Release(DOMAIN, (), curator.statement("none")).with_model(Model.of(few, {}, 3_000))
@@ -133,19 +134,19 @@ def test_a_prior_of_the_population_and_noisy_marginals_are_better_together_than_
 @pytest.mark.parametrize(
     ("mechanism", "error"),
     [
-        (Prior(public=PublicRows([[0]], Domain.of({"age": 4}))), DomainError),
-        (Prior(workload=Workload.of([])), DomainError),
-        (Prior(workload=Workload.of([Query.product(DOMAIN, {"age": Prefix()})])), OptionError),
-        (Prior(outside=1.0), OptionError),
+        (Weighing(public=PublicRows([[0]], Domain.of({"age": 4}))), DomainError),
+        (Weighing(workload=Workload.of([])), DomainError),
+        (Weighing(workload=Workload.of([Query.product(DOMAIN, {"age": Prefix()})])), OptionError),
+        (Weighing(outside=1.0), OptionError),
     ],
 )
-def test_what_cannot_be_done_costs_nothing(mechanism: Prior, error: type[Exception]) -> None:
+def test_what_cannot_be_done_costs_nothing(mechanism: Weighing, error: type[Exception]) -> None:
     source = random_rows()
     with curated(BUDGET, source) as curator:
         with pytest.raises(error):
             mechanism.run(curator, BUDGET)
         with pytest.raises(BudgetError):
-            Prior().run(curator, Budget.zcdp(1, relation="replace-one"))
+            Weighing().run(curator, Budget.zcdp(1, relation="replace-one"))
         assert curator.reservation.spent == 0
     assert source.looks == 0
 
@@ -220,32 +221,6 @@ constraints:
     assert all(low < high for i, (low, high) in enumerate(zip(answers["low"], answers["high"], strict=True)) if i != 2)
 
 
-def test_a_column_whose_values_do_not_overlap_is_drawn_anew_and_fitted() -> None:
-    rng = np.random.default_rng(2)
-    domain = Domain.of({"a": 4, "b": 8, "c": 8})
-
-    def rows(count: int, shift: int) -> np.ndarray:
-        a, b, c = rng.integers(0, (4, 2, 2), (count, 3)).T
-        return np.stack([a, a // 2 + b + shift, (a + c) % 4 + shift], axis=1)
-
-    source, known = Rows(domain, rows(5_000, 0)), PublicRows(rows(5_000, 4), domain)
-    with curated(BUDGET, source) as curator:
-        release = Prior(public=known, workload=Workload.marginals(domain, 2)).run(curator, BUDGET)
-    for pair in (("a", "b"), ("a", "c"), ("b", "c")):
-        truth = source.count([pair])[0].values
-        # As they are, the public rows are wrong everywhere.
-        assert np.abs(known.tilt({}).project(pair) * 5_000 - truth).sum() == 2 * 5_000
-        assert np.abs(release.model.project(pair).values - truth).sum() < 0.15 * 2 * 5_000
-
-
-def test_columns_that_have_not_drifted_stay_as_they_are() -> None:
-    source, known = random_rows(3_000, seed=1), PublicRows(random_rows(2_000, seed=2).rows, DOMAIN)
-    measured = [Measurement.of(q, source.count([q.clique])[0].values, 5.0) for q in PAIRS]
-    rows, changed = without_drift(known, measured, 3_000)
-    assert not changed
-    assert np.array_equal(rows.codes, known.codes)
-
-
 @pytest.mark.statistical
 def test_noise_alone_makes_no_column_drift() -> None:
     rng, domain = np.random.default_rng(6), Domain.of({"a": 200})
@@ -257,69 +232,113 @@ def test_noise_alone_makes_no_column_drift() -> None:
         assert not drifted_columns(known, [noisy_counts], 2_000)
 
 
-def test_a_drifted_column_gets_other_values_even_where_all_its_noisy_counts_are_negative() -> None:
-    domain = Domain.of({"a": 2, "b": 3})
-    known = PublicRows(np.array([[0, 0], [1, 0]] * 25), domain, np.arange(1, 51))
-    counts = Measurement.of(Query.marginal(domain, ("b",)), np.array([-500.0, -300.0, -400.0]), 1.0)
-    rows, changed = without_drift(known, [counts], 10.0)
-    assert changed == ["b"]
-    assert set(rows.codes[:, 1]) == {1}
-
-
 def drifting(rng: np.random.Generator, count: int, shift: int) -> np.ndarray:
     a, b, c = rng.integers(0, (4, 2, 2), (count, 3)).T
     return np.stack([a, a // 2 + b + shift, (a + c) % 4 + shift], axis=1)
 
 
-@pytest.mark.parametrize("mechanism", [Prior, AIM])
-def test_public_rows_whose_values_are_others_are_left_out_and_the_release_says_so(
-    mechanism: type[Prior] | type[AIM],
-) -> None:
+def test_public_rows_whose_values_are_others_are_left_out_and_the_release_says_so() -> None:
     rng, domain = np.random.default_rng(2), Domain.of({"a": 4, "b": 8, "c": 8})
     source = Rows(domain, drifting(rng, 5_000, 0))
-    workload = Workload.marginals(domain, 2)
     for shift, is_left_out in ((4, True), (0, False)):
-        recipe = mechanism(public=PublicRows(drifting(rng, 5_000, shift), domain), workload=workload)
+        recipe = AIM(public=PublicRows(drifting(rng, 5_000, shift), domain), workload=Workload.marginals(domain, 2))
         with curated(BUDGET, source) as curator:
             release = recipe.run(curator, BUDGET)
             assert curator.reservation.left == 0
         notes = release.model.diagnostics.notes if release.model.diagnostics else ()
         assert any("values of b, c are not" in note for note in notes) is is_left_out
-        recovered = recipe.recovered(release, Transcript(), BUDGET)
-        assert isinstance(recovered.model.base, PublicRows) is not is_left_out
 
 
-def test_what_was_paid_to_see_the_drift_is_not_lost() -> None:
-    domain = Domain.of({"a": 4, "b": 8, "c": 8})
-    rng = np.random.default_rng(2)
-    source, known = Rows(domain, drifting(rng, 5_000, 0)), PublicRows(drifting(rng, 5_000, 4), domain)
-    precisions = []
-    for recipe in (Prior(public=known, workload=default_workload(domain)), AIM()):
-        with curated(BUDGET, source) as curator:
-            release = recipe.run(curator, BUDGET)
-        first = [m for m in release.measurements if m.query.clique == ("a",)][:2]
-        precisions.append(sum(float(m.stddev) ** -2 for m in first[: 1 if recipe.public is None else 2]))
-    assert precisions[0] == pytest.approx(precisions[1], rel=0.02)
+@pytest.mark.statistical
+def test_public_rows_of_another_population_do_no_harm_and_the_release_says_what_share_they_have() -> None:
+    rng, domain = np.random.default_rng(2), Domain.of({"a": 4, "b": 8, "c": 8})
+    budget = Budget.gaussian("1/10")
+    source = Rows(domain, drifting(rng, 5_000, 0))
+    for shift, shares in ((4, {"0%", "1%", "2%", "3%"}), (0, {f"{share}%" for share in range(50, 101)})):
+        with curated(budget, source) as curator:
+            release = Weighing(public=PublicRows(drifting(rng, 5_000, shift), domain)).run(curator, budget)
+        assert release.statement.mechanism == "prior"
+        assert release.model.diagnostics is not None
+        [note] = release.model.diagnostics.notes
+        assert note.split()[3] in shares
+        for pair in (("a", "b"), ("a", "c"), ("b", "c")):
+            truth = source.count([pair])[0].values
+            assert np.abs(release.model.project(pair).values - truth).sum() < 0.1 * 2 * 5_000
 
 
-def test_public_rows_stay_where_the_values_of_few_columns_are_others() -> None:
-    rng = np.random.default_rng(5)
-    domain = Domain.of({f"a{i}": 4 for i in range(12)})
+@pytest.mark.statistical
+def test_public_rows_without_some_combinations_do_not_hold_a_large_budget_back() -> None:
+    domain = Domain.of(dict.fromkeys("abcdef", 4))
+    truth, other = (np.hstack([chained(4_000, seed), chained(4_000, seed + 2)[:, :2]]) for seed in (1, 2))
+    public = PublicRows(other[~((other[:, 0] > 1) & (other[:, 1] <= 1))], domain)
+    budget = Budget.gaussian(4)
+    both, bought = (off(recipe, truth, budget, domain) for recipe in (Weighing(public=public), Weighing()))
+    assert both < 1.3 * bought
 
-    def rows(shift: int) -> np.ndarray:
-        steps = rng.integers(0, 2, (4_000, 12))
-        chain = np.minimum(np.cumsum(steps, axis=1) % 4, 3)
-        chain[:, 3] = chain[:, 3] // 2 + shift
-        return chain
 
-    source, known = Rows(domain, rows(0)), PublicRows(rows(2), domain)
-    with curated(BUDGET, source) as curator:
-        recipe = Prior(public=known, workload=Workload.marginals(domain, 2))
-        release = recipe.run(curator, BUDGET)
-    assert release.model.diagnostics is not None
-    assert any("Public values of a3 were changed" in note for note in release.model.diagnostics.notes)
-    assert isinstance(release.model.base, PublicRows)
-    assert isinstance(recipe.recovered(release, Transcript(), BUDGET).model.base, PublicRows)
-    for name in domain:
-        truth = source.count([(name,)])[0].values
-        assert np.abs(release.model.project(name).values - truth).sum() < 0.1 * 4_000
+@pytest.mark.statistical
+def test_public_rows_that_are_right_are_kept_where_little_can_be_bought() -> None:
+    truth, other, domain = chained(4_000, 1), chained(4_000, 2), Domain.of(dict.fromkeys("abcd", 4))
+    public = PublicRows(other, domain)
+    for _ in range(3):
+        assert off(Weighing(public=public), truth, Budget.gaussian("1/10000"), domain) < 3 * distance(
+            Model(public, {}, 4_000.0), truth
+        )
+
+
+def chained(n: int, seed: int) -> np.ndarray:
+    """Rows in which every attribute is mostly the one before."""
+    rng = np.random.default_rng(seed)
+    columns = [rng.integers(0, 4, n)]
+    for _ in range(3):
+        columns.append(np.where(rng.random(n) < 0.7, columns[-1], rng.integers(0, 4, n)))
+    return np.stack(columns, axis=1)
+
+
+def off(recipe: Weighing, truth: np.ndarray, budget: Budget, domain: Domain) -> float:
+    with curated(budget, Rows(domain, truth)) as curator:
+        release = recipe.run(curator, budget)
+        assert curator.reservation.left == 0
+    return distance(release.model, truth)
+
+
+def distance(model: Model, truth: np.ndarray) -> float:
+    exact = Model(PublicRows(truth, model.domain), {}, float(len(truth)))
+    pairs = list(itertools.combinations(model.domain, 2))
+    off = [np.abs(model.project(pair).values - exact.project(pair).values).sum() for pair in pairs]
+    return float(np.mean(off) / len(truth))
+
+
+def test_a_mixture_has_the_share_that_answers_give_and_the_marginals_of_both() -> None:
+    domain = Domain.of(dict.fromkeys("abcd", 4))
+    query = Query.marginal(domain, ("a", "b"))
+    one, other = (PublicRows(chained(2_000, seed), domain) for seed in (1, 2))
+    of_one, of_other = (Model.of(rows, {}, 100.0).answer(query) for rows in (one, other))
+    for share in (0.0, 0.3, 1.0):
+        answer = Measurement.of(query, share * of_one + (1 - share) * of_other, 1e-6)
+        rows, found = mixture(one, other, [answer], 100.0)
+        assert found == pytest.approx(share, abs=1e-6)
+        np.testing.assert_allclose(Model.of(rows, {}, 100.0).answer(query), answer.values, atol=1e-6)
+
+
+def sample_of(truth: np.ndarray, rows: np.ndarray, rng: np.random.Generator) -> Sample:
+    domain = Domain.of(dict.fromkeys("abcd", 4))
+    exact = Model(PublicRows(truth, domain), {}, float(len(truth)))
+    queries = [Query.marginal(domain, pair) for pair in (("a", "b"), ("c", "d"))]
+    noisy = [Measurement.of(q, exact.answer(q) + rng.normal(0, 10, q.shape), 10.0) for q in queries]
+    return Sample(PublicRows(rows, domain), noisy, float(len(truth)))
+
+
+@pytest.mark.statistical
+def test_samples_of_the_population_count_for_more_than_those_of_another() -> None:
+    rng = np.random.default_rng(0)
+    alike = [sample_of(chained(500, seed), chained(5_000, seed + 100), rng) for seed in range(8)]
+    others = [sample_of(chained(500, seed), rng.integers(0, 4, (5_000, 4)), rng) for seed in range(8)]
+    assert common_records(alike, 5_000) >= 500
+    assert common_records(others, 5_000) <= 50
+    assert common_records([], 5_000) == np.inf
+    weights = others[0].shares(common_records(others, 5_000))
+    codes = others[0].base.codes
+    # Nearly as many rows as in the population have the value of the attribute before.
+    assert weights[codes[:, 0] == codes[:, 1]].sum() > 0.6
+    np.testing.assert_array_equal(alike[0].shares(np.inf), alike[0].base.shares)

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from priory.estimate import row_device, row_weights
-from priory.estimate.row_answers import RowAnswers
-from priory.estimate.row_weights import RowFits, random_signs
-from priory.estimate.weighed_rows import weighed
+from priory.estimate.rows import device, weights
+from priory.estimate.rows.answers import RowAnswers
+from priory.estimate.rows.weigh import weighed
+from priory.estimate.rows.weights import RowFits, random_signs
 from priory.model import row_sums
 from priory.model.bases import PublicRows
 from priory.privacy.measurement import Measurement
@@ -78,7 +78,7 @@ def test_a_fit_is_stationary_and_follows_its_answers_by_its_degrees_of_freedom(s
     fits = RowFits(answers, base)
     monkey = pytest.MonkeyPatch()
     with monkey.context() as patched:
-        patched.setattr(row_weights, "_FLAT", 0.0)
+        patched.setattr(weights, "_FLAT", 0.0)
         fit = fits.fitted(fits.start(30.0), 500)
         assert np.abs(fit.shares * fit.pull).max() < 1e-4
         # Answers moved along the signs of noise move the fit along, by as much as the degrees of freedom say.
@@ -143,8 +143,8 @@ def test_answers_on_a_device_are_those_here(monkeypatch: pytest.MonkeyPatch) -> 
     pytest.importorskip("torch", reason="the extra [gpu] is not installed")
     # Two tables at once, the last one by itself; not every cell has rows.
     rows, ms = rows_of(5, 7), measured(1, queries=(QUERIES[0], QUERIES[1], QUERIES[0]))
-    monkeypatch.setattr(row_device, "_PLACES", 2 * len(rows.codes))
-    here, there = RowAnswers.of(ms, rows, 100.0), row_device.DeviceAnswers(ms, rows, 100.0, device="cpu")
+    monkeypatch.setattr(device, "_PLACES", 2 * len(rows.codes))
+    here, there = RowAnswers.of(ms, rows, 100.0), device.DeviceAnswers(ms, rows, 100.0, device="cpu")
     shares = np.random.default_rng(0).random(len(rows.codes))
     np.testing.assert_allclose(there.predicted(there.tensor(shares)), here.predicted(shares))
     np.testing.assert_allclose(there.pulled(there.values), here.pulled(here.values))

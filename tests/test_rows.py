@@ -18,10 +18,10 @@ from priory.data.schema.obeying import breaking
 from priory.data.streaming import write_batches
 from priory.data.table import Table
 from priory.errors import DataError, OptionError
+from priory.estimate.first_model import uniform
 from priory.model.model import Model
 from priory.privacy.randomness import Replay
 from priory.release import Release
-from priory.release.estimated import uniform
 from priory.release.rows import batches
 from strategies_data import schemas
 

@@ -1,6 +1,7 @@
 import itertools
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -13,23 +14,16 @@ from priory.app.fit import fit
 from priory.data.kinds import Category
 from priory.data.schema import Schema
 from priory.data.schema.constraints import Condition, Forbid
-from priory.errors import SizeError
-from priory.estimate.weighed_rows import weighed
+from priory.estimate.first_model import first_model
+from priory.estimate.rows.weigh import weighed
+from priory.estimate.rows.work import Work
 from priory.mechanisms import weighing
-from priory.mechanisms.steps import few_runs, resolution
-from priory.mechanisms.steps.fitted import Fitted
-from priory.mechanisms.steps.resolution import (
-    LEAST_FOR_ONE_WAYS,
-    MOST_FOR_ONE_WAYS,
-    Coarse,
-    Everything,
-    resolution_for,
-    share_of_one_ways,
-)
-from priory.mechanisms.weighing import Explained, Weighing
+from priory.mechanisms.steps.plan import Plan, Settings
+from priory.mechanisms.weighing import Weighing
 from priory.model import row_sums
 from priory.model.bases import PublicRows, Uniform
 from priory.model.engine.layout import Layout
+from priory.model.fitting import fitting, structure
 from priory.model.model import Model
 from priory.model.rows import RowsOracle
 from priory.privacy.budget import Budget
@@ -38,17 +32,14 @@ from priory.privacy.measurement import Measurement
 from priory.queries.domain import Clique, Domain
 from priory.queries.parts import Identity, Recode
 from priory.queries.query import Query
-from priory.release import Release, dense
-from priory.select.candidates import structure
-from priory.select.noisy_pairs import fitting, joining_pairs, runs, strengths, strong_cliques, surprises
+from priory.release import Release
+from priory.select.noisy_pairs import joining_pairs, runs, strengths, strong_cliques
 
 BUDGET = Budget.gaussian("1/10")
 SIX = Domain.of(dict.fromkeys("abcdef", 3))
-# The limits with which each way to go on after one-way marginals is taken.
-EVERYTHING = {"fewest_runs": 0.0}
-TREE = {"fewest_runs": np.inf, "fewest_for_a_tree": 0.0}
-FOREST = {"fewest_runs": np.inf, "fewest_for_a_tree": np.inf, "fewest_for_a_forest": 0.0}
-SINGLES = dict.fromkeys(FOREST, np.inf)
+# With these pairs are asked about however noisy they are, and never.
+DEFAULT = Settings()
+PAIRS_ALWAYS, SINGLES = Settings(fewest_runs=0, triple_runs=np.inf), Settings(fewest_runs=np.inf)
 
 
 def dependent(n: int, domain: Domain = SIX) -> Rows:
@@ -60,9 +51,9 @@ def dependent(n: int, domain: Domain = SIX) -> Rows:
     return Rows(domain, np.stack(columns, axis=1))
 
 
-def weighed_release(source: Rows, budget: Budget = BUDGET, **options: float) -> Release:
+def weighed_release(source: Rows, budget: Budget = BUDGET, *, settings: Settings = DEFAULT) -> Release:
     with curated(budget, source) as curator:
-        return Weighing(**options).run(curator, budget)  # type: ignore[arg-type]
+        return Weighing(settings=settings).run(curator, budget)
 
 
 @given(st.lists(st.floats(-5, 100), min_size=1, max_size=30), st.integers(1, 10))
@@ -163,18 +154,14 @@ def test_cliques_that_would_make_the_tree_too_large_are_left_out() -> None:
     assert fitting(tree, [("a", "d"), ("e", "f")], most=5, most_cells=40) == [("e", "f")]
 
 
-@given(st.floats(1, 1e7), st.fractions(Fraction(1, 10**6), 100))
-def test_the_shares_add_up_and_one_way_marginals_get_theirs(total: float, amount: Fraction) -> None:
-    budget = Budget.gaussian(amount)
-    assert LEAST_FOR_ONE_WAYS <= share_of_one_ways(SIX, budget, total) <= MOST_FOR_ONE_WAYS
-    plan = resolution_for(SIX, budget, total)
-    if plan is None:
-        return
-    for each in (plan, plan.without_choice()) if isinstance(plan, Everything) else (plan,):
-        parts = [part for part in vars(each).values() if isinstance(part, Budget)]
-        assert sum(part.amount for part in parts) == amount
-    assert getattr(plan, "choosing", budget.part(Weighing.choice_share)).amount <= Weighing.choice_share * amount
-    assert not isinstance(plan, Coarse) or 2 <= plan.runs <= 16
+@given(st.integers(1, 8), st.floats(1, 1e7), st.fractions(Fraction(1, 10**6), 100), st.booleans())
+def test_the_shares_of_a_plan_are_what_is_left(columns: int, total: float, amount: Fraction, has_public: bool) -> None:  # noqa: FBT001
+    domain = Domain.of(dict.fromkeys("abcdefgh"[:columns], 3))
+    plan = Plan.of(domain, Budget.gaussian(amount), total, Settings(), Work(), has_public=has_public)
+    assert plan is None or plan.coarse.amount + plan.chosen.amount + plan.everything.amount == amount
+    assert plan is None or plan.everything_and_chosen.amount == amount - plan.coarse.amount
+    assert plan is None or 2 <= plan.runs <= Settings().most_runs
+    assert (plan is not None) or not has_public or columns < 2
 
 
 @pytest.mark.parametrize(
@@ -190,167 +177,85 @@ def test_a_table_of_any_size_goes_all_the_way(sizes: tuple[int, ...], count: int
     assert np.isfinite(release.model.project(domain.attributes[:2]).values).all()
 
 
-def test_nothing_but_a_tree_is_chosen_privately(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_chosen_privately(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError
 
     monkeypatch.setattr(Curator, "choose", refuse)
-    for limits in (EVERYTHING, SINGLES):
-        assert weighed_release(dependent(500), BUDGET, **limits).statement.mechanism == "weighing"
-    for limits in (TREE, FOREST):
-        with pytest.raises(PermissionError):
-            weighed_release(dependent(500), BUDGET, **limits)
+    for settings_ in (PAIRS_ALWAYS, SINGLES):
+        assert weighed_release(dependent(500), settings=settings_).statement.mechanism == "weighing"
 
 
-def test_a_tree_is_chosen_where_cells_drown() -> None:
-    release = weighed_release(dependent(2_000), BUDGET, **TREE)
-    # The pairs of the tree come last; every attribute is mostly the one before.
-    assert {m.query.clique for m in release.measurements[-5:]} == set(itertools.pairwise("abcdef"))
+def test_pairs_are_asked_about_where_they_are_above_the_noise() -> None:
+    for count, cliques in ((30, {1}), (20_000, {1, 2, 3})):
+        release = weighed_release(dependent(count))
+        assert {len(m.query.clique) for m in release.measurements} == cliques
 
 
-def test_the_rest_of_a_tree_is_chosen_where_its_first_pairs_tie_attributes() -> None:
-    tree, free = set(itertools.pairwise("abcdef")), np.random.default_rng(0).integers(0, 3, (2_000, 6))
-    free[:, 1] = np.where(free[:, 2] > 0, free[:, 1], free[:, 0])
-    for rows, cliques in ((dependent(2_000), tree), (Rows(SIX, free), None)):
-        chosen = [
-            m.query.clique for m in weighed_release(rows, BUDGET, **FOREST).measurements if len(m.query.clique) == 2
-        ]
-        # Two of six attributes' pairs are measured first, and then all of the tree or the same two.
-        assert set(chosen[2:]) == (cliques or set(chosen[:2]))
-        assert len(set(chosen[:2])) == 2
+def test_the_pairs_that_depend_are_chosen() -> None:
+    release = weighed_release(dependent(20_000))
+    pairs = Counter(m.query.clique for m in release.measurements if len(m.query.clique) == 2)
+    triples = Counter(m.query.clique for m in release.measurements if len(m.query.clique) == 3)
+    # Each pair is asked about coarsely and once by its cells; what was chosen once more, or in a triple.
+    for pair in itertools.pairwise("abcdef"):
+        assert pairs[pair] == 3 or any(set(pair) <= set(triple) for triple in triples)
 
 
 def test_a_pure_budget_is_left_to_aim() -> None:
     assert weighed_release(dependent(500), Budget.pure(1)).statement.mechanism == "aim"
 
 
-@pytest.mark.parametrize(
-    ("columns", "limits", "mechanism"),
-    [(49, EVERYTHING, "weighing"), (50, EVERYTHING, "aim"), (50, TREE, "aim"), (50, FOREST, "weighing"),
-     (111, FOREST, "aim"), (111, SINGLES, "weighing")],
-)  # fmt: skip
-def test_very_many_attributes_are_left_to_aim(columns: int, limits: dict[str, float], mechanism: str) -> None:
-    wide = Domain.of({f"a{i}": 2 for i in range(columns)})
-    assert Weighing(**limits).is_left_to_aim(wide, BUDGET, 500) == (mechanism == "aim")  # type: ignore[arg-type]
+@pytest.mark.parametrize(("columns", "is_left"), [(49, False), (50, True)])
+def test_very_many_attributes_are_left_to_aim(columns: int, is_left: bool) -> None:  # noqa: FBT001
+    assert Weighing().is_left_to_aim(Domain.of({f"a{i}": 2 for i in range(columns)}), BUDGET) == is_left
 
 
-@pytest.mark.parametrize("columns", [50, 111])
-def test_single_attributes_of_any_number_are_measured_where_nothing_else_can_be_heard(columns: int) -> None:
-    rows = random_rows(20, domain=Domain.of({f"a{i}": 2 for i in range(columns)}))
-    release = weighed_release(rows, Budget.gaussian("1/1000000"))
-    assert release.statement.mechanism == "weighing"
-    assert {len(m.query.clique) for m in release.measurements} == {1}
-
-
-def test_where_every_pair_is_too_large_for_a_tree_none_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(few_runs, "MOST_CELLS", 8)
-    release = weighed_release(dependent(500), BUDGET, **TREE)
-    pairs = [m.query.clique for m in release.measurements if len(m.query.clique) == 2]
-    assert pairs == list(itertools.combinations(SIX, 2))
-
-
-def test_what_is_left_goes_to_aim_where_there_are_very_many_records(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(weighing, "MOST_PLACES", 3 * 20_000 * 15)
-    monkeypatch.setattr(resolution, "MOST_TRIPLE_CELLS", 0)
-    few, many = (weighed_release(dependent(count), BUDGET) for count in (15_000, 30_000))
-    assert (few.statement.mechanism, many.statement.mechanism) == ("weighing", "aim")
-    assert many.statement.spent <= BUDGET.amount
-    # The first one-way marginals are in the release, and are not asked for again before their share is spent.
-    assert {m.query.clique for m in many.measurements[:6]} == {(name,) for name in SIX}
-
-
-def test_what_depends_is_told_however_it_is_measured() -> None:
+@pytest.mark.statistical
+def test_what_depends_is_told() -> None:
     source = dependent(20_000)
     truth = source.count([("a", "c")])[0].values / 20_000
-    for limits in (EVERYTHING, TREE, FOREST):
-        model = weighed_release(source, BUDGET, **limits).model
+    for settings_ in (PAIRS_ALWAYS, replace(PAIRS_ALWAYS, triple_runs=0)):
+        model = weighed_release(source, settings=settings_).model
         # Independent attributes are 0.28 off; noise of μ² = 1/10 on 20,000 rows is below a hundredth.
         assert np.abs(model.project(("a", "c")).values / model.total - truth).sum() / 2 < 0.05
 
 
-def test_a_triple_that_stands_out_is_told_and_the_others_are_left_alone() -> None:
-    rng = np.random.default_rng(4)
-    one, two = rng.integers(0, 2, (2, 20_000))
-    domain = Domain.of(dict.fromkeys("abc", 2) | dict.fromkeys("defghi", 4))
-    source = Rows(domain, np.stack([one, two, one ^ two, *rng.integers(0, 4, (6, 20_000))], axis=1))
-    model = weighed_release(source, Budget.gaussian("1/30")).model
-    # Each two of the first three are independent, and the third is fixed by them: pairs do not tell.
-    cliques = list(itertools.combinations(domain, 3))
-    truths = source.count(cliques)
-    errors = [
-        np.abs(model.project(clique).values / model.total - truth.values / 20_000).sum() / 2
-        for clique, truth in zip(cliques, truths, strict=True)
-    ]
-    # Rows weighted by all triples alike are off by about 0.025, as the noise of all is fitted along with the one.
-    assert np.mean(errors) < 0.02
+def test_no_answer_is_believed_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    weighed_by: list[Sequence[Measurement]] = []
+    modelled: list[Measurement] = []
+
+    def weigh(measurements: Sequence[Measurement], *rest: object, **options: object) -> Model:
+        weighed_by.append(measurements)
+        return weighed(measurements, *rest, **options)  # type: ignore[arg-type]
+
+    def model(
+        begin: Sequence[Measurement], candidates: Sequence[Measurement], *rest: object
+    ) -> tuple[Model, list[Measurement]]:
+        found, outside = first_model(begin, candidates, *rest)  # type: ignore[arg-type]
+        modelled.extend([*begin, *(m for m in candidates if m not in outside)])
+        return found, outside
+
+    monkeypatch.setattr(weighing, "weighed", weigh)
+    monkeypatch.setattr(weighing, "first_model", model)
+    release = weighed_release(dependent(5_000), settings=PAIRS_ALWAYS)
+    [measurements] = weighed_by
+    both = Counter(key(m) for m in [*measurements, *modelled])
+    assert both == Counter(key(m) for m in release.measurements)
 
 
-def test_no_clique_is_chosen_where_only_chance_ties_attributes() -> None:
-    for rows, is_chosen in ((dependent(20_000), True), (random_rows(20_000, domain=SIX), False)):
-        release = weighed_release(rows, Budget.gaussian(1), **EVERYTHING)
-        times = Counter(m.query.clique for m in release.measurements if len(m.query.clique) > 1)
-        # All pairs, and then all triples, are measured alike; what is chosen is measured once more.
-        assert {len(clique) for clique in times} == {2, 3}
-        assert (len(set(times.values())) > 1) == is_chosen
+def key(measurement: Measurement) -> tuple[Query, bytes]:
+    return measurement.query, np.asarray(measurement.values, dtype=np.float64).tobytes()
 
 
-@pytest.mark.parametrize(("records", "is_tested"), [(10_000, False), (20_000, True)])
-def test_triples_are_explained_only_by_about_as_many_records(records: int, is_tested: bool) -> None:  # noqa: FBT001
-    asked = []
-
-    def queries(_one_ways: Fitted, tested: Sequence[Measurement], least: float) -> list[Query]:
-        asked.append((len(tested), least))
-        return []
-
-    budget, mechanism = Budget.gaussian(1), Weighing()
-    with curated(budget, dependent(20_000)) as curator:
-        first = mechanism.begun(curator, budget)
-        answered = mechanism.answered(curator, budget, first, Explained(queries, records))
-    assert answered.has_triples
-    assert asked == ([(15, weighing.PARTLY)] if is_tested else [])
-    assert len(answered.tested) == (15 if is_tested else 0)
-
-
-def test_as_many_rows_are_weighted_by_triples_where_one_of_them_is_in_the_first_model(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    for name, count in (("FEWEST_ROWS", 10), ("MOST_PLACES", 1_000), ("MOST_TRIPLE_PLACES", 10_000)):
-        monkeypatch.setattr(dense, name, count)
-    queries = [Query.marginal(SIX, clique) for clique in itertools.combinations(SIX, 3)]
-    triples = [Measurement.of(query, np.zeros(query.shape), 1.0) for query in queries]
-    first = Model.of(Uniform(SIX), {}, 10.0)
-    # Sixteen rows a record, of which a few are the same; of 19 or 20 marginals that are no triples 50 rows would be.
-    assert all(len(dense.Dense().drawn(first, some).codes) > 100 for some in (triples, triples[1:]))
-
-
-def test_rows_answer_what_a_first_model_cannot(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A fit that has paid never ends for lack of memory."""
-    compared: list[Model] = []
-
-    def refuse(measured: list[Measurement], model: Model, **options: float) -> dict[Clique, float]:
-        compared.append(model)
-        if not isinstance(model.base, PublicRows):
-            raise SizeError("too large", cells=10**12, limit=10**9)
-        return strengths(measured, model, **options)
-
-    monkeypatch.setattr(dense, "strengths", refuse)
-    domain = Domain.of(dict.fromkeys("abcdefghijkl", 3))
-    source = dependent(20_000, domain)
-    model = weighed_release(source, fewest_runs=0.0).model
-    assert [isinstance(each.base, PublicRows) for each in compared] == [False, True]
-    truth = source.count([("a", "c")])[0].values / 20_000
-    assert np.abs(model.project(("a", "c")).values / model.total - truth).sum() / 2 < 0.05
-
-
-def test_the_error_of_drawn_rows_is_no_surprise() -> None:
-    triple = Query.marginal(SIX, ("a", "b", "c"))
-    truth = np.full(triple.shape, 100.0)
-    rows = np.random.default_rng(1).multinomial(500, truth.reshape(-1) / truth.sum())
-    codes = np.repeat(np.indices(SIX.shape).reshape(6, -1).T[:: 3**3], rows, axis=0)
-    drawn = Model(PublicRows(codes, SIX), {}, float(truth.sum()))
-    exact = Measurement.of(triple, truth, 1.0)
-    assert surprises([exact], drawn) == [("a", "b", "c")]
-    assert surprises([exact], drawn, drawn=500) == []
+def test_rows_are_fewer_than_the_caps_on_work() -> None:
+    work = Work(rows=1_000, most_rows=4_000, places=30_000, fewest_rows=100)
+    assert work.rows_for(10, 1) == 160
+    assert work.rows_for(1, 1) == 100
+    assert work.rows_for(500, 1) == 1_000
+    assert work.rows_for(1_000, 1) == 2_000
+    assert work.rows_for(10**6, 1) == 4_000
+    assert work.rows_for(10**6, 10) == 3_000
+    assert work.rows_for(10**6, 10**6) == 100
 
 
 def test_rows_never_break_a_constraint() -> None:
@@ -381,25 +286,3 @@ def test_rows_that_the_answers_bear_out_are_left_alone() -> None:
     )
     # The noise of 27 answers is fitted hardly at all, where nothing but noise is there to fit.
     assert moved < noisy / 2
-
-
-@pytest.mark.parametrize("fewest_runs", [2, np.inf])
-def test_a_tree_that_ties_all_attributes_is_measured_again(fewest_runs: float) -> None:
-    rng = np.random.default_rng(0)
-    column, domain = rng.integers(0, 8, 40_000), Domain.of(dict.fromkeys("abcdef", 8))
-    tied = np.stack([rng.permutation(8)[column] for _ in domain], axis=1)
-    release = weighed_release(Rows(domain, tied), Budget.gaussian("1/400"), fewest_runs=fewest_runs)
-    # They come last, and twice.
-    pairs = [m.query for m in release.measurements][-10:]
-    assert pairs[:5] == pairs[5:]
-    assert {len(query.clique) for query in pairs} == {2}
-
-
-def test_single_attributes_are_measured_again_where_nothing_ties_them() -> None:
-    domain = Domain.of(dict.fromkeys("abcdef", 4))
-    free = np.random.default_rng(0).integers(0, 4, (40_000, 6))
-    release = weighed_release(Rows(domain, free), Budget.gaussian("1/400"), fewest_runs=np.inf)
-    sizes = [len(m.query.clique) for m in release.measurements]
-    # Five pairs of a tree and no others; what these would have cost went to single attributes.
-    assert sizes.count(2) == 5
-    assert sizes.count(1) == 12

@@ -15,7 +15,6 @@ from priory.mechanisms.mwem.multiplicative_weights import MultiplicativeWeights
 from priory.mechanisms.mwem.mwem import MWEM, Graphical
 from priory.mechanisms.pmw_pub.pmw_pub import PMWPub
 from priory.mechanisms.pmw_pub.row_weights import every_cell
-from priory.mechanisms.prior import Prior
 from priory.mechanisms.privbayes import PrivBayes
 from priory.mechanisms.weighing import Weighing
 from priory.model.bases import PublicRows
@@ -98,8 +97,9 @@ MECHANISMS: dict[str, Registered] = {
         ),
         Registered(
             "weighing",
-            "rows drawn from a first model, weighted by all pairs measured once",
+            "a prior, public or bought, that is left as far as noisy answers about all pairs say",
             lambda _: Weighing(),
+            with_public=lambda rows: Weighing(public=rows),
         ),
         Registered(
             "dualquery",
@@ -142,13 +142,6 @@ MECHANISMS: dict[str, Registered] = {
             ways=3,
         ),
         Registered(
-            "prior",
-            "a public prior and noisy marginals, each weighted by its precision",
-            lambda _: Prior(),
-            with_public=lambda rows: Prior(public=rows),
-            ways=3,
-        ),
-        Registered(
             "prior-update",
             "public data improved for all, then for each group (IDE)",
             lambda domain: PriorUpdate(public=every_cell(domain, 1), by=_halves(domain)),
@@ -157,11 +150,15 @@ MECHANISMS: dict[str, Registered] = {
     )
 }
 
+# Other names for one of them.
+ALIASES = {"prior": "weighing"}
+
 
 def registered(name: str) -> Registered:
     """The mechanism called `name`, in any case; an `OptionError` where there is none."""
     # Papers write their names in capitals.
     known = name.lower().replace("_", "-")
+    known = ALIASES.get(known, known)
     if known not in MECHANISMS:
         raise OptionError("mechanism", f"{name!r} is not one of {', '.join(MECHANISMS)}")
     return MECHANISMS[known]
@@ -170,10 +167,8 @@ def registered(name: str) -> Registered:
 def chosen(mechanism: str | Mechanism | None, *, has_public: bool, has_workload: bool) -> Registered:
     """The mechanism that someone chose; by default one that public facts decide.
 
-    With public data "prior", without any "weighing", and "aim" for a workload.
+    "weighing", and "aim" for a workload without public data.
     """
     if mechanism is not None:
         return registered(mechanism) if isinstance(mechanism, str) else Registered.of(mechanism)
-    if has_public:
-        return registered("prior")
-    return registered("aim" if has_workload else "weighing")
+    return registered("aim" if has_workload and not has_public else "weighing")

@@ -30,9 +30,8 @@ from priory.data.cells import Cells, is_null
 from priory.data.sources import duckdb, opening, raw
 from priory.mechanisms import privbayes
 from priory.mechanisms.mwem.mwem import MWEM
+from priory.mechanisms.steps.plan import Settings
 from priory.mechanisms.weighing import Weighing
-from priory.model.bases import PublicRows
-from priory.model.model import Model
 from priory.privacy import curator as curator_module
 from priory.privacy import scores as scores_module
 from priory.privacy.budget import Budget
@@ -46,7 +45,6 @@ from priory.privacy.scores import Dependence, L1Error, Neighbours, Payoff
 from priory.queries.query import Query
 from priory.queries.sensitivity import Relation, Sensitivity, largest_change
 from priory.release import Release
-from priory.release.dense import Dense
 
 # A wrong function takes the right one, and then what that takes.
 Wrong = Callable[..., object]
@@ -244,17 +242,13 @@ def _rounds_by_rows(right: Callable[..., Release], mechanism: MWEM, curator: Cur
     return right(replace(mechanism, rounds=1 + _exact_rows(curator).bit_length()), curator, budget)
 
 
-def _seeded_by_rows(right: Callable[..., Release], mechanism: Weighing, curator: Curator, budget: Budget) -> Release:
-    return right(replace(mechanism, seed=_exact_rows(curator)), curator, budget)
-
-
-def _drawn(_: object, dense: Dense, first: Model, *_by: object) -> PublicRows:
-    """Rows that are drawn where every cell could be one, so that a small table shows what a large one would."""
-    return PublicRows(first.sample(1000, seed=dense.seed), first.domain)
+def _cut_by_rows(right: Callable[..., Release], mechanism: Weighing, curator: Curator, budget: Budget) -> Release:
+    return right(replace(mechanism, settings=Settings(fewest_runs=0, runs=_exact_rows(curator))), curator, budget)
 
 
 def _resolved_by_rows(right: Callable[..., Release], mechanism: Weighing, curator: Curator, budget: Budget) -> Release:
-    return right(replace(mechanism, fewest_runs=2 ** (_exact_rows(curator) % 20)), curator, budget)
+    fewest = 2 ** (_exact_rows(curator) % 20)
+    return right(replace(mechanism, settings=Settings(fewest_runs=fewest)), curator, budget)
 
 
 def _replay(name: str) -> dict[str, Complaint]:
@@ -351,8 +345,8 @@ BUGS: dict[str, Bug] = {
     "a payoff's sensitivity that ignores max_rows": Bug(_replay("dualquery"), ((Payoff, "sensitivity", _of_one_row),)),
     "the exact number of rows in PrivBayes": Bug(_replay("privbayes"), ((privbayes, "counted", _counted_exactly),)),
     "rounds from the exact number of rows in MWEM": Bug(_replay("mwem"), ((MWEM, "run", _rounds_by_rows),)),
-    "rows drawn in weighing by the exact number of rows": Bug(
-        _replay("weighing, chosen cliques"), ((Weighing, "run", _seeded_by_rows), (Dense, "drawn", _drawn))
+    "runs of values cut by the exact number of rows in weighing": Bug(
+        _replay("weighing, all pairs"), ((Weighing, "run", _cut_by_rows),)
     ),
     "a resolution from the exact number of rows in weighing": Bug(
         _replay("weighing"), ((Weighing, "run", _resolved_by_rows),)

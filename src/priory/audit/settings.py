@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -19,8 +19,8 @@ from priory.mechanisms.ide.prior_update import PriorUpdate
 from priory.mechanisms.mwem.multiplicative_weights import MultiplicativeWeights
 from priory.mechanisms.mwem.mwem import MWEM
 from priory.mechanisms.pmw_pub.pmw_pub import PMWPub
-from priory.mechanisms.prior import Prior
 from priory.mechanisms.privbayes import PrivBayes
+from priory.mechanisms.steps.plan import Settings
 from priory.mechanisms.weighing import Weighing
 from priory.privacy.budget import Budget
 from priory.privacy.choice import ChoiceKind
@@ -38,6 +38,8 @@ TABLES = Workload.marginals(DOMAIN, 2)
 _CONTRAST = Matrix([[1, -1, 0, 0], [2, 0, -3, 1]])
 _SHARE = Matrix([[0.25, -0.5, 0.125, 1.0], [1 / 3, 0.0, -2 / 3, 0.1]])
 # Queries with entries below 0 and above 1.
+# Pairs are asked about however noisy they are.
+ALWAYS = Settings(fewest_runs=0)
 SIGNED = (
     Query.product(DOMAIN, {COLOUR: _CONTRAST}),
     Query.product(DOMAIN, {COLOUR: _CONTRAST, SMOKER: Matrix([[1, -1, 0]])}),
@@ -154,7 +156,8 @@ def _mechanisms() -> dict[str, Setting]:
         ),
         "best mixture, floor": Setting(lambda rows: BestMixture(public=rows), public="disjoint"),
         "best mixture, exact": Setting(lambda rows: BestMixture(public=rows, kind="exact"), needs_total=True),
-        "prior, public rows alone": Setting(lambda rows: Prior(public=rows, workload=TABLES)),
+        "weighing, public rows": Setting(lambda rows: Weighing(public=rows, settings=ALWAYS)),
+        "weighing, public rows and a workload": Setting(lambda rows: Weighing(public=rows, workload=TABLES)),
         "prior-update, raking by groups": Setting(
             lambda rows: PriorUpdate(public=rows, by=((), (SMOKER,)), way="raking")
         ),
@@ -170,14 +173,9 @@ def _mechanisms() -> dict[str, Setting]:
         "hdmm, ranges": always(HDMM(Workload.of(RANGES[:1]))),
         "mwem, negative entries": always(MWEM(Workload.of([*TABLES, *SIGNED]), MultiplicativeWeights(), rounds=4)),
         "privbayes, families of any size": always(PrivBayes(usefulness=0.001)),
-        "weighing, chosen cliques": always(Weighing(fewest_runs=0)),
-        "weighing, a chosen tree": always(Weighing(fewest_runs=math.inf, fewest_for_a_tree=0)),
-        "weighing, some chosen pairs": always(
-            Weighing(fewest_runs=math.inf, fewest_for_a_tree=math.inf, fewest_for_a_forest=0)
-        ),
-        "weighing, single attributes": always(
-            Weighing(fewest_runs=math.inf, fewest_for_a_tree=math.inf, fewest_for_a_forest=math.inf)
-        ),
+        "weighing, all pairs": always(Weighing(settings=ALWAYS)),
+        "weighing, all triples": always(Weighing(settings=replace(ALWAYS, triple_runs=0))),
+        "weighing, single attributes": always(Weighing(settings=Settings(fewest_runs=math.inf))),
         "dualquery, three rounds of two": always(DualQuery(TABLES, rounds=4, samples=2)),
     }
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from priory.estimate.estimator import estimate
 from priory.estimate.evidence import Evidence
-from priory.estimate.row_answers import partition
+from priory.estimate.rows.answers import partition
 from priory.estimate.total import total_of
 from priory.model.bases import Base
 from priory.model.model import Model

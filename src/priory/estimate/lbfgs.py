@@ -1,25 +1,112 @@
-"""L-BFGS: the limited-memory quasi-Newton method within a box, lean enough that the oracle is what costs.
+"""L-BFGS: the limited-memory quasi-Newton method [Nocedal 1980], within a box where there is one.
 
-With SciPy's L-BFGS-B in its span an estimate takes 3 to 13 times as long (docs/studies/libraries.md).
+Arrays are NumPy's, or tensors on a device. With SciPy's L-BFGS-B in its place an estimate takes 3 to 13 times as long.
 """
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from priory.estimate.products import combined, dot, dots
+from priory.estimate.products import dot
 from priory.queries.factor import Array
 
-# On the problems met here, two pairs need as many calls as forty: what is slow is not in so few directions.
+# On graphical models two pairs need as many calls as forty: what is slow is not in so few directions.
 _MEMORY = 3
 _TRIALS = 30
 _ARMIJO = 1e-4
-# The length of a gradient that is nothing.
-_TINY = 1e-150
 
 Objective = Callable[[Array], tuple[float, Array]]
+Dot = Callable[[Any, Any], Any]
+
+
+class Point(Protocol):
+    """Where a search is."""
+
+    @property
+    def x(self) -> Any:  # noqa: ANN401
+        """The unknowns."""
+
+    @property
+    def value(self) -> float:
+        """The objective there."""
+
+    @property
+    def gradient(self) -> Any:  # noqa: ANN401
+        """Its gradient there."""
+
+
+P = TypeVar("P", bound=Point)
+
+
+class Memory:
+    """The latest moves and turns of the gradient."""
+
+    def __init__(self, size: int, dot: Dot) -> None:
+        self._size, self._dot = size, dot
+        self.pairs: list[tuple[Any, Any, Any]] = []
+
+    def learn(self, move: Any, turn: Any) -> None:  # noqa: ANN401
+        """Take in a pair, unless the objective does not curve along it; the oldest one gives way."""
+        curvature = self._dot(move, turn)
+        if curvature > 0 and 1 / curvature < math.inf:
+            self.pairs = [*self.pairs, (move, turn, 1 / curvature)][-self._size :]
+
+    def direction(self, gradient: Any, first: Callable[[Any], Any]) -> Any:  # noqa: ANN401
+        """Minus the inverse Hessian times the gradient, of which `first` is what is known without any pair."""
+        left, steps = gradient, []
+        for move, turn, scale in reversed(self.pairs):
+            steps.append(scale * self._dot(move, left))
+            left = left - steps[-1] * turn
+        direction = first(left)
+        for (move, turn, scale), step in zip(self.pairs, reversed(steps), strict=True):
+            direction = direction + (step - scale * self._dot(turn, direction)) * move
+        return -direction
+
+    def scaled(self, left: Any) -> Any:  # noqa: ANN401
+        """A vector as long as the last pair says; as it is before there is one."""
+        if not self.pairs:
+            return left
+        _, turn, scale = self.pairs[-1]
+        return left / (scale * self._dot(turn, turn))
+
+
+@dataclass(frozen=True, eq=False)
+class Searched(Generic[P]):
+    """What a search along a direction found; no point where it does not fall."""
+
+    point: P | None
+    calls: int
+
+
+def searched(
+    at: Callable[[Any], P],
+    here: P,
+    direction: Any,  # noqa: ANN401
+    *,
+    dot: Dot,
+    most: int,
+    limit: Array | None = None,
+) -> Searched[P]:
+    """The first point along a direction, shortened as often as it takes, where the value falls enough."""
+    slope, length = float(dot(here.gradient, direction)), 1.0
+    for calls in range(1, most + 1):
+        x = here.x + length * direction
+        promised = length * slope
+        if limit is not None:
+            np.clip(x, -limit, limit, out=x)
+            promised = float(dot(here.gradient, x - here.x))
+        if not promised < 0:
+            return Searched(None, calls - 1)
+        there = at(x)
+        if math.isfinite(there.value) and there.value <= here.value + _ARMIJO * promised:
+            return Searched(there, calls)
+        # The parabola through the two values and the slope says where to look next.
+        excess = there.value - here.value - promised
+        length *= min(0.5, max(0.1, -0.5 * promised / excess)) if math.isfinite(excess) and excess > 0 else 0.1
+    return Searched(None, most)
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +116,13 @@ class Minimum:
     x: Array  # the point
     steepness: float  # the squared norm of the gradient there, without what pushes against the box
     calls: int  # how often the objective was called
+
+
+@dataclass(frozen=True, eq=False)
+class _Point:
+    x: Array
+    value: float
+    gradient: Array
 
 
 def minimised(
@@ -42,46 +136,35 @@ def minimised(
 ) -> Minimum:
     """Minimise a smooth convex function over |x| ≤ limit, until its squared gradient is at most `goal`.
 
-    The objective gives value and gradient, which is a new array; x belongs to the search. `limit` is the half-width of
-    the box for each unknown, without a box where it is None. `weights` multiply the gradient's entries in its norm.
+    The objective gives value and gradient, which is a new array. `limit` is the half-width of the box for each unknown,
+    without a box where it is None. `weights` multiply the gradient's entries in its norm.
     """
-    x = start.copy() if limit is None else np.clip(start, -limit, limit)
-    here = _Point(x, *objective(x))
-    memory = _Memory(len(x))
-    calls = 1
+
+    def at(x: Array) -> _Point:
+        return _Point(x, *objective(x))
+
+    here = at(start.copy() if limit is None else np.clip(start, -limit, limit))
+    memory, calls = Memory(_MEMORY, dot), 1
     for _ in range(iterations):
         free = _free(here, limit)
         if _steepness(free, weights) <= goal:
             break
-        direction = memory.direction(free)
+        direction = memory.direction(free, memory.scaled)
         if free is not here.gradient:
             direction[free == 0] = 0.0
-        trial = _searched(objective, here, direction, limit)
-        calls += trial.calls
-        if trial.point is None:
+        if not dot(direction, free) < 0:
+            direction = -free
+        found = searched(at, here, direction, dot=dot, most=_TRIALS, limit=limit)
+        calls += found.calls
+        if found.point is None:
             # Rounding hides any further fall along a direction from memory; the gradient itself may still give one.
-            if not memory.size:
+            if not memory.pairs:
                 break
-            memory.clear()
+            memory.pairs.clear()
             continue
-        # The last point is not needed any more: its arrays take the differences.
-        move = np.subtract(trial.point.x, here.x, out=here.x)
-        memory.learn(move, np.subtract(trial.point.gradient, here.gradient, out=here.gradient))
-        here = trial.point
+        memory.learn(found.point.x - here.x, found.point.gradient - here.gradient)
+        here = found.point
     return Minimum(here.x, _steepness(_free(here, limit), weights), calls)
-
-
-@dataclass(frozen=True, eq=False)
-class _Point:
-    x: Array
-    value: float
-    gradient: Array
-
-
-@dataclass(frozen=True, eq=False)
-class _Trial:
-    point: _Point | None
-    calls: int
 
 
 def _free(here: _Point, limit: Array | None) -> Array:
@@ -95,89 +178,3 @@ def _free(here: _Point, limit: Array | None) -> Array:
 def _steepness(gradient: Array, weights: Array | None) -> float:
     weighted = gradient if weights is None else gradient * weights
     return dot(weighted, weighted)
-
-
-class _Memory:
-    """The latest moves and turns of the gradient, in single precision: they shape a direction, not the answer."""
-
-    def __init__(self, unknowns: int) -> None:
-        self._rows = np.zeros((2 * _MEMORY, unknowns), dtype=np.float32)
-        # Products of every row with every other; rows 2i and 2i + 1 are a move and its turn.
-        self._products = np.zeros((2 * _MEMORY, 2 * _MEMORY))
-        self._order: list[int] = []
-
-    @property
-    def size(self) -> int:
-        return len(self._order)
-
-    def clear(self) -> None:
-        """Forget everything."""
-        self._order = []
-
-    def learn(self, move: Array, turn: Array) -> None:
-        """Take in a pair, unless the function does not curve along it; the oldest one gives way."""
-        curvature = dot(move, turn)
-        # Pairs that curve next to nothing, or endlessly, would leave the range of single precision.
-        if not curvature > 1e-12 * max(dot(turn, turn), dot(move, move)):
-            return
-        span = len(self._order) if len(self._order) < _MEMORY else self._order.pop(0)
-        # So scaled, a move times its turn is 1, and nothing leaves the range of single precision.
-        for row, vector in ((2 * span, move), (2 * span + 1, turn)):
-            np.multiply(vector, curvature**-0.5, out=self._rows[row], casting="same_kind")
-        self._order.append(span)
-        used = 2 * len(self._order)
-        for row in (2 * span, 2 * span + 1):
-            self._products[row, :used] = dots(self._rows[:used], self._rows[row])
-            self._products[:used, row] = self._products[row, :used]
-
-    def direction(self, gradient: Array) -> Array:
-        """Minus the inverse Hessian of memory times the gradient."""
-        # The two-loop recursion [Nocedal 1980] on coefficients: a direction is c·gradient + Σ w_i row_i, and its
-        # products with the rows follow from those of the rows with each other and with the gradient.
-        norm = math.sqrt(dot(gradient, gradient))
-        if not self._order or not _TINY < norm < math.inf:
-            return -gradient
-        used = 2 * len(self._order)
-        # At a length near 1 the gradient and its products with the rows stay in the range of single precision; a power
-        # of 2 takes it there without rounding.
-        length = math.ldexp(1.0, math.frexp(norm)[1])
-        short = (gradient * (1 / length)).astype(np.float32)
-        slopes = dots(self._rows[:used], short).astype(np.float64)
-        products = self._products[:used, :used]
-        weights, c = np.zeros(used), -1.0
-        coefficients = {}
-        for pair in reversed(self._order):
-            coefficients[pair] = c * slopes[2 * pair] + products[2 * pair] @ weights
-            weights[2 * pair + 1] -= coefficients[pair]
-        newest = 2 * self._order[-1] + 1
-        shrinking = 1 / products[newest, newest]
-        weights, c = weights * shrinking, c * shrinking
-        for pair in self._order:
-            turned = c * slopes[2 * pair + 1] + products[2 * pair + 1] @ weights
-            weights[2 * pair] += coefficients[pair] - turned
-        if not np.isfinite(weights).all():
-            return -gradient
-        direction = c * gradient
-        direction += length * combined(weights.astype(np.float32), self._rows[:used]).astype(np.float64)
-        return direction if dot(direction, gradient) < 0 else -gradient
-
-
-def _searched(objective: Objective, here: _Point, direction: Array, limit: Array | None) -> _Trial:
-    """The first point along `direction`, shortened as often as it takes, where the value falls enough."""
-    length = 1.0
-    slope = dot(here.gradient, direction)
-    for calls in range(1, _TRIALS + 1):
-        x = here.x + (direction if length == 1.0 else length * direction)
-        promised = length * slope
-        if limit is not None:
-            np.clip(x, -limit, limit, out=x)
-            promised = dot(here.gradient, x - here.x)
-        if promised >= 0:
-            return _Trial(None, calls - 1)
-        there = _Point(x, *objective(x))
-        if np.isfinite(there.value) and there.value <= here.value + _ARMIJO * promised:
-            return _Trial(there, calls)
-        # The parabola through the two values and the slope says where to look next.
-        excess = there.value - here.value - promised
-        length *= min(0.5, max(0.1, -0.5 * promised / excess)) if np.isfinite(excess) and excess > 0 else 0.1
-    return _Trial(None, _TRIALS)

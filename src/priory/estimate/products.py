@@ -21,26 +21,3 @@ def dot(a: Numbers, b: Numbers) -> float:
     whole = size - size % _BLOCK
     blocks = np.vecdot(a[:whole].reshape(-1, _BLOCK), b[:whole].reshape(-1, _BLOCK))
     return float(blocks.sum()) + float(a[whole:] @ b[whole:])
-
-
-def dots(rows: Numbers, vector: Numbers) -> Numbers:
-    """The product of each of a few rows with a vector."""
-    size = len(vector)
-    if rows.size <= _BLOCK:
-        return np.asarray(rows @ vector)
-    whole = size - size % _BLOCK
-    blocks = np.vecdot(rows[:, :whole].reshape(len(rows), -1, _BLOCK), vector[:whole].reshape(-1, _BLOCK))
-    return np.asarray(blocks.sum(axis=1) + np.vecdot(rows[:, whole:], vector[whole:]))
-
-
-def combined(weights: Numbers, rows: Numbers) -> Numbers:
-    """The sum of a few rows, each times its weight."""
-    count, size = rows.shape
-    if rows.size <= _BLOCK:
-        return np.asarray(weights @ rows)
-    width = _BLOCK // count
-    whole, sums = size - size % width, np.empty(size, dtype=rows.dtype)
-    blocks = rows[:, :whole].reshape(count, -1, width).swapaxes(0, 1)
-    np.matmul(weights, blocks, out=sums[:whole].reshape(-1, width))
-    np.matmul(weights, rows[:, whole:], out=sums[whole:])
-    return sums

@@ -11,9 +11,11 @@ from priory.mechanisms.mst import MST
 from priory.mechanisms.mwem.multiplicative_weights import MultiplicativeWeights
 from priory.mechanisms.mwem.mwem import MWEM, Graphical, graphical_model
 from priory.mechanisms.pmw_pub.pmw_pub import PMWPub
-from priory.mechanisms.prior import Prior
 from priory.mechanisms.privbayes import PrivBayes, network_model
 from priory.mechanisms.weighing import Weighing
+
+# Its name where it starts from public rows.
+Prior = Weighing
 
 # fmt: off
 __all__ = [

@@ -10,6 +10,7 @@ from priory.measure import measure
 from priory.mechanisms.steps.fitted import Fitted, refitted_without_drift
 from priory.mechanisms.steps.public_rows import starting_base
 from priory.model.bases import PublicRows
+from priory.model.fitting import structure
 from priory.privacy.budget import Budget, exact
 from priory.privacy.curator import Curator
 from priory.privacy.journal import Transcript
@@ -17,7 +18,7 @@ from priory.privacy.scores import L1Error
 from priory.queries.domain import Domain
 from priory.queries.workload import Workload
 from priory.release import Release
-from priory.select.candidates import Candidates, structure
+from priory.select.candidates import Candidates
 from priory.select.one_ways import OneWays
 
 # Candidates with more cells are not counted: they would drown in their noise.

@@ -8,14 +8,13 @@ from functools import reduce
 import numpy as np
 
 from priory.errors import OptionError, ReleaseError
-from priory.estimate.weighed_rows import WEIGHED
+from priory.estimate.first_model import modelled, starts_from_public_data, uniform
+from priory.estimate.rows.weigh import WEIGHED
 from priory.model.bases import Base
 from priory.privacy.budget import Budget, Currency
 from priory.privacy.explain import guarantee
 from priory.privacy.prices import converted
 from priory.privacy.statement import Statement, sum_of
-from priory.release.dense import Dense
-from priory.release.estimated import starts_from_public_data, uniform
 from priory.release.release import Release
 
 
@@ -36,7 +35,7 @@ def combine(releases: Sequence[Release]) -> Release:
     measurements = tuple(m for release in releases for m in release.measurements)
     statement = _statement([release.statement for release in releases])
     combined = Release(first.domain, measurements, statement, first.schema)
-    return combined.with_model(Dense().modelled(measurements, _base(releases)))
+    return combined.with_model(modelled(measurements, _base(releases)))
 
 
 def _check_alike(one: Release, other: Release) -> None:

@@ -13,6 +13,7 @@ from priory.data.kinds import Category
 from priory.data.schema import Schema
 from priory.errors import DataError
 from priory.estimate.estimator import estimate
+from priory.estimate.first_model import uniform
 from priory.estimate.measured import evidence
 from priory.privacy.budget import Budget
 from priory.privacy.measurement import Measurement
@@ -20,7 +21,6 @@ from priory.privacy.statement import DECLARED, Statement
 from priory.queries.domain import Clique, Domain
 from priory.queries.parts import Point
 from priory.queries.query import Query
-from priory.release.estimated import uniform
 from priory.release.release import Release
 from priory.version import __version__
 

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from priory.errors import ReleaseError
+from priory.estimate.first_model import starts_from_public_data
 from priory.privacy.budget import Currency, rounded_up
 from priory.privacy.explain import chance
 from priory.privacy.statement import Statement
 from priory.privacy.tail import loss_tail
 from priory.queries.sensitivity import Relation
-from priory.release.estimated import starts_from_public_data
 from priory.release.release import Release
 
 BLANK = "TO FILL: "

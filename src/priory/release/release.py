@@ -18,6 +18,7 @@ from priory.answer.where import Given
 from priory.data.schema import Schema
 from priory.data.table import Table, html_facts
 from priory.errors import OptionError, PrioryError, ReleaseError
+from priory.estimate.first_model import constrained, modelled, uniform
 from priory.estimate.measured import evidence, smallest
 from priory.model.model import Model
 from priory.model.sampling import Seed, checked_count
@@ -28,8 +29,6 @@ from priory.queries.domain import Domain
 from priory.queries.query import Query
 from priory.queries.workload import Workload
 from priory.release import archive, kept, rows
-from priory.release.dense import Dense
-from priory.release.estimated import constrained, uniform
 from priory.release.parts import PARTS, PublicCheck, Round
 
 _REQUIRED = frozenset({"statement", "domain", "measurements"})
@@ -92,7 +91,7 @@ class Release:
         """The release's own model, or one estimated from the measurements where it has none."""
         if self.estimate is not None:
             return self.estimate
-        return Dense().modelled(self.measurements, uniform(self.domain, self.schema))
+        return modelled(self.measurements, uniform(self.domain, self.schema))
 
     def marginal(
         self, *columns: str | Iterable[str], where: Given = None, level: float | None = LEVEL, draws: int = DRAWS

@@ -1,14 +1,13 @@
 """Candidates: the marginals that an adaptive mechanism may measure, what each matters, which still fit the model."""
 
 import itertools
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from priory.errors import OptionError
-from priory.model.engine.plan import Plan, plan
+from priory.model.engine.plan import Plan
 from priory.privacy.budget import Budget
 from priory.queries.domain import Clique, Domain
 from priory.queries.query import Query
@@ -86,8 +85,3 @@ class Worth(NamedTuple):
     queries: tuple[Query, ...]  # marginals
     weights: tuple[float, ...]  # how much of the workload each is about
     noise: tuple[float, ...]  # the L1 norm of the noise that each would have
-
-
-def structure(domain: Domain, cliques: Sequence[Clique]) -> Plan:
-    """The plan of what was measured, however large."""
-    return plan(domain, dict.fromkeys(cliques), memory_in_bytes=2**62)

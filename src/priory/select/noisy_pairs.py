@@ -6,17 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from priory.model.engine.plan import Plan
+from priory.model.fitting import fitting, structure
 from priory.model.model import Model
 from priory.privacy.measurement import Measurement
 from priory.queries.domain import Clique, Domain
 from priory.queries.factor import Array
 from priory.queries.parts import Identity, Part, Recode
 from priory.queries.query import Query
-from priory.select.candidates import structure
 
-# Noise alone comes so many standard deviations above its mean once in millions of marginals.
-SURPRISING = 5.0
 # Triples of more cells are not chosen: what one cell says of them is below its noise.
 MOST_CELLS = 20_000
 
@@ -59,14 +56,6 @@ def strengths(
     distances = _distances(measurements, model, drawn)
     excess = {clique: far - noise * mean - spreads * spread for clique, (far, mean, spread) in distances.items()}
     return {clique: excess[clique] for clique in sorted(excess, key=lambda c: -excess[c]) if excess[clique] > 0}
-
-
-def surprises(measurements: Sequence[Measurement], model: Model, *, drawn: float = math.inf) -> list[Clique]:
-    """The cliques whose answers are farther from the model's than noise ever is, the most surprising first."""
-    # What was measured without any noise surprises by any distance.
-    distances = _distances(measurements, model, drawn)
-    found = {clique: (far - mean) / max(spread, 1e-9) for clique, (far, mean, spread) in distances.items()}
-    return [clique for clique in sorted(found, key=lambda c: -found[c]) if found[clique] > SURPRISING]
 
 
 def _distances(
@@ -125,21 +114,3 @@ def triangles(domain: Domain, strength: Mapping[Clique, float]) -> list[Clique]:
         if domain.size_of(triple) <= MOST_CELLS and all(pair in strength for pair in pairs):
             scores[triple] = sum(strength[pair] for pair in pairs)
     return sorted(scores, key=lambda triple: -scores[triple])
-
-
-def fitting(
-    tree: Plan, cliques: Iterable[Clique], *, most: int, most_cells: float, new_pairs: bool = False
-) -> list[Clique]:
-    """The first `most` cliques with which the tree stays within `most_cells`, each with a new pair where asked."""
-    fit: list[Clique] = []
-    covered: set[Clique] = set()
-    for clique in cliques:
-        if len(fit) == most:
-            break
-        pairs = set(itertools.combinations(clique, 2))
-        if (new_pairs and pairs <= covered) or tree.size_with(clique) > most_cells:
-            continue
-        fit.append(clique)
-        covered |= pairs
-        tree = structure(tree.domain, [*tree.cliques, clique])
-    return fit

@@ -34,12 +34,12 @@ class Approach:
     is_by_rows: bool = False
 
     @classmethod
-    def of(cls, trials: Trials, domain: Domain, rows: int, *, is_custom: bool) -> "Approach":
+    def of(cls, trials: Trials, domain: Domain, rows: int, *, is_custom: bool, has_public: bool = False) -> "Approach":
         """Parts of the rows where a law says how times grow with them, else of the columns.
 
-        Nothing is known of a recipe with settings of its own, which may be about all columns.
+        Nothing is known of a recipe with settings of its own, which may be about all columns, nor of public rows.
         """
-        laws = None if is_custom else LAWS.get(trials.entry.name)
+        laws = None if is_custom or has_public else LAWS.get(trials.entry.name)
         if is_custom:
             return cls(trials, (len(domain),), laws)
         if laws is not None and laws.times is not None:
@@ -66,10 +66,10 @@ class Approach:
         return recipe.places(domain, budget, rows) if isinstance(recipe, Weighing) else 1.0
 
 
-def does_the_work(entry: Registered, domain: Domain, rows: int, budget: Budget) -> Registered:
-    """The mechanism that a fit comes down to: "weighing" leaves some tables and budgets to "aim"."""
+def does_the_work(entry: Registered, domain: Domain, budget: Budget) -> Registered:
+    """The mechanism that a fit comes down to: "weighing" leaves a pure ε and very wide tables to "aim"."""
     recipe = entry.build(domain)
-    if isinstance(recipe, Weighing) and recipe.is_left_to_aim(domain, budget, rows):
+    if isinstance(recipe, Weighing) and recipe.is_left_to_aim(domain, budget):
         return registered("aim")
     return entry
 

@@ -132,4 +132,4 @@ LAWS = {
     ),
 }
 # Of forecasts with public rows, for which there are no laws.
-WITH_PUBLIC_ROWS = {"prior": Accuracy(15, 8, 14)}
+WITH_PUBLIC_ROWS = {"weighing": Accuracy(15, 8, 14)}

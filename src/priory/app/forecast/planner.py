@@ -164,10 +164,11 @@ class Planner:
         """How the fits of a budget are tried."""
         entry = self.trials.entry
         if not self.is_custom:
-            entry = does_the_work(entry, self.schema.domain, self.rows, budget)
+            entry = does_the_work(entry, self.schema.domain, budget)
         if entry.name not in self._approaches:
             trials = replace(self.trials, entry=entry)
-            self._approaches[entry.name] = Approach.of(trials, self.schema.domain, self.rows, is_custom=self.is_custom)
+            kind = {"is_custom": self.is_custom, "has_public": self.known is not None}
+            self._approaches[entry.name] = Approach.of(trials, self.schema.domain, self.rows, **kind)
         return self._approaches[entry.name]
 
     def _reckoning(self, budget: Budget) -> Reckoning:

@@ -11,10 +11,10 @@ from priory.data.codec import code_type
 from priory.data.schema import Schema
 from priory.data.sources.memory import MemorySource
 from priory.errors import DataError
+from priory.estimate.first_model import uniform
 from priory.model.model import Model
 from priory.queries.domain import Clique, Domain
 from priory.queries.factor import Factor
-from priory.release.estimated import uniform
 
 # Larger tables are rehearsed with so many rows, each of which counts several times.
 MOST_ROWS = 200_000

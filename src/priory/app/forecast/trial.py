@@ -15,7 +15,6 @@ from priory.app.forecast.clock import OutOfTime
 from priory.app.forecast.tables import Played
 from priory.app.registry import Mechanism, Registered
 from priory.mechanisms.aim import AIM
-from priory.mechanisms.prior import MOST_MARGINALS, Prior
 from priory.mechanisms.steps.effort import at_effort
 from priory.model.bases import PublicRows
 from priory.privacy.budget import Budget
@@ -105,23 +104,8 @@ class Trials:
                 mechanism=self._recipe(played),
                 relation=budget.relation,
                 progress=progress,
-                **_options(budget, self._part(played, columns)),
+                **_options(budget, columns / self.columns),
             )
-
-    def _part(self, played: Played, columns: int) -> float:
-        """The part of the budget that so many columns get.
-
-        As much for each column as with all of them; of mechanisms that measure all marginals alike, for each marginal.
-        """
-        if played.public is None or not isinstance(self._recipe(played), Prior):
-            return columns / self.columns
-        return self._marginals(columns) / self._marginals(self.columns)
-
-    def _marginals(self, columns: int) -> int:
-        """How many marginals `Prior` measures of so many columns: triples, or pairs where these are too many."""
-        triples = math.comb(columns, 3)
-        is_few = self.columns <= MOST_FOR_TRIPLES and triples <= MOST_MARGINALS
-        return max(1, triples if is_few else min(MOST_MARGINALS, math.comb(columns, 2)))
 
     def _recipe(self, played: Played) -> Mechanism:
         with_public, domain = self.entry.with_public, played.schema.domain
@@ -129,7 +113,7 @@ class Trials:
             recipe = self.entry.build(domain)
         else:
             recipe = with_public(PublicRows(played.public, domain))
-        if len(domain) < self.columns and isinstance(recipe, AIM | Prior):
+        if len(domain) < self.columns and isinstance(recipe, AIM):
             # A part of the columns could have a larger workload than all of them.
             ways = 2 if self.columns > MOST_FOR_TRIPLES else 3
             recipe = replace(recipe, workload=default_workload(domain, ways))

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from priory.estimate.estimator import estimate
 from priory.estimate.measured import noisy
 from priory.estimate.papers.raking import Raking
-from priory.estimate.prior_strength import Sample, common_prior_size
+from priory.estimate.rows.samples import Sample, common_records
 from priory.mechanisms.ide.hierarchy import Level
 from priory.model.bases import PublicRows
 from priory.model.model import Model
@@ -111,8 +111,8 @@ def updated(
 def weighed(samples: Sequence[Sample], records: float, seed: int) -> list[Array]:
     """Prior and marginals weighted by their precision, with one prior sample size for all groups."""
     asked = np.random.default_rng(seed).permutation(len(samples))[:ASKED]
-    prior_size = common_prior_size([samples[i] for i in asked], records)
-    return [_tilted(sample.base, sample.model(prior_size)) for sample in samples]
+    common = common_records([samples[i] for i in asked], records)
+    return [sample.shares(common) for sample in samples]
 
 
 def raked(samples: Sequence[Sample], epochs: int) -> list[Array]:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from priory.errors import OptionError, SizeError
 from priory.estimate.estimator import estimate
+from priory.estimate.first_model import uniform
 from priory.estimate.measured import evidence, public_total
 from priory.estimate.problem import Solver
 from priory.measure import measure
@@ -26,7 +27,6 @@ from priory.privacy.scores import AbsoluteError
 from priory.queries.domain import Clique, Domain
 from priory.queries.workload import Workload
 from priory.release import Release
-from priory.release.estimated import uniform
 
 Stop = Literal["fission", "converged"]
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from priory.estimate.estimator import estimate
+from priory.estimate.first_model import estimated
 from priory.estimate.measured import evidence, public_total
 from priory.estimate.nudge import nudged
 from priory.mechanisms.steps.drift import drifted_columns, said_of
@@ -17,7 +18,6 @@ from priory.privacy.measurement import Measurement
 from priory.queries.domain import Clique
 from priory.queries.factor import Array
 from priory.release import Release
-from priory.release.estimated import estimated
 
 
 def refitted(release: Release, public: PublicRows | None) -> Release:

@@ -1,8 +1,8 @@
-"""Weighed rows: rows of a model that was bought, weighted by everything that is not in it.
+"""Weigh: the weights of rows by noisy answers, which say themselves how many records the rows count for.
 
-Nobody knows how many records m such rows are worth: the answers say it. By moments, what they differ from the rows by
-beyond their noise is what a sample of m records would differ by; Stein's estimate of the error decides between
-multiples of that. Where rows times answers are very many, the multiple is found on fewer of the rows.
+By moments, what answers differ from the rows by beyond their noise is what a sample of m records would differ by;
+Stein's estimate of the error decides between multiples of that. Where rows times answers are very many, the multiple is
+found on fewer of the rows. It is the same for public rows, for rows drawn from a model, and for a mixture of both.
 """
 
 import math
@@ -12,10 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from priory.estimate.prior_strength import AS_BORNE_OUT
-from priory.estimate.row_answers import Answers, RowAnswers
-from priory.estimate.row_device import DeviceAnswers
-from priory.estimate.row_weights import RowFits, Weights, random_signs
+from priory.estimate.rows.answers import Answers, RowAnswers
+from priory.estimate.rows.device import DeviceAnswers
+from priory.estimate.rows.weights import RowFits, Weights, random_signs
 from priory.model.bases import PublicRows
 from priory.model.diagnostics import Diagnostics, ScheduledLevel
 from priory.model.model import Model
@@ -23,14 +22,19 @@ from priory.privacy.measurement import Measurement
 from priory.queries.factor import Array
 from priory.work import reached, stage
 
-WEIGHED = "weighed"
+# How models say that they were found so; files of version 0.1 have the second for public rows.
+WEIGHED, POSTERIOR = "weighed", "posterior"
+# Rows may be unable to meet answers exactly: noise below a row is taken for a row.
+LEAST_STDDEV = 1.0
 # What whoever waits is told.
 _WORDS = "weighing rows"
-# A bought model is never worth more than so many times the records.
+# Rows never count for more than so many times the records.
 MOST_TEMPERATURE = 1000.0
 # Of fits whose errors differ by less than this part, the one that stays closest to the rows is taken: it has less noise
 # in small cells, which count little in squares of errors.
 CLOSE = 0.03
+# A prior is left where that gains more than so many standard errors: among many answers some noise is large.
+CAUTION = 2.0
 # How many places, rows times queries, the search for m goes over; more rows are thinned for it.
 SEARCHED = 20_000_000
 # Calls that one fit may take, where they are small, and how many places all of its calls may go over.
@@ -45,13 +49,13 @@ def weighed(
     searched: int = SEARCHED,
     device: str | None = None,
 ) -> Model:
-    """The most likely model of weighted rows, where the answers say how many records the rows are worth.
+    """The most likely model of weighed rows, where the answers say how many records the rows count for.
 
     Args:
-        measurements: what they are weighted by.
+        measurements: what they are weighed by.
         base: the rows.
         total: how many records they stand for.
-        searched: how many places, rows times queries, the search for their worth goes over.
+        searched: how many places, rows times queries, the search for m goes over.
         device: a device of torch on which they are fitted, such as "cuda"; without one on the CPU.
     """
     part = base.thinned(max(1, searched // len(measurements)))
@@ -72,6 +76,34 @@ def weighed(
     return replace(Model.of(base.with_shares(shares), {}, total), diagnostics=diagnostics)
 
 
+def mixture(
+    public: PublicRows, drawn: PublicRows, measurements: Sequence[Measurement], total: float
+) -> tuple[PublicRows, float]:
+    """Public and drawn rows as one set, and the share of the public ones, with which they meet answers best.
+
+    The answers are none by which either was made: F and D are off them by their own errors and the same noise, so that
+    the share w of least ‖(wF + (1 − w)D − y)/σ‖² is unbiased.
+    """
+    of_public, of_drawn = (_excess(rows, measurements, total) for rows in (public, drawn))
+    apart = of_public - of_drawn
+    square = float(apart @ apart)
+    # The share of the drawn ones has a standard error of 1/√‖F − D‖²; what it is beyond that is believed.
+    of_the_drawn = min(max(float(of_public @ apart) / square, 0.0), 1.0) if square > 0 else 0.0
+    share = 1 - of_the_drawn * max(0.0, 1 - CAUTION**2 / max(of_the_drawn**2 * square, 1e-300))
+    if share in (0.0, 1.0):
+        return (public if share else drawn), share
+    codes = np.concatenate([public.codes, drawn.codes])
+    weights = np.concatenate([share * public.shares, (1 - share) * drawn.shares])
+    return PublicRows(codes, public.domain, weights), share
+
+
+def _excess(rows: PublicRows, measurements: Sequence[Measurement], total: float) -> Array:
+    """By how many standard deviations of the noise the answers of rows exceed noisy ones."""
+    answers = Model.of(rows, {}, total).answers([m.query for m in measurements])
+    each = zip(answers, measurements, strict=True)
+    return np.concatenate([np.ravel((answer - m.values) / m.stddev) for answer, m in each])
+
+
 @dataclass(frozen=True, eq=False)
 class _Found:
     """A fit, and what is known of its error."""
@@ -82,12 +114,7 @@ class _Found:
     degrees_of_freedom: float = 0.0
 
 
-def _fits(
-    measurements: Sequence[Measurement],
-    rows: PublicRows,
-    total: float,
-    device: str | None,
-) -> RowFits:
+def _fits(measurements: Sequence[Measurement], rows: PublicRows, total: float, device: str | None) -> RowFits:
     logs = np.log(rows.shares)
     if device is None:
         return RowFits(RowAnswers.of(measurements, rows, total), logs)
@@ -121,10 +148,13 @@ def _of_least_error(fits: RowFits, most: int) -> _Found:
     reached(2 / 3, _WORDS)
     is_colder = found[2].error < found[1].error
     found.append(at(0.5, found[2].fit) if is_colder else at(4.0, found[1].fit))
-    least = min(found, key=lambda each: each.error)
-    if least.multiple is None:
-        return least
-    close = [each for each in found if each.multiple and each.error <= least.error + CLOSE * abs(least.error)]
+    least = min(found[1:], key=lambda each: each.error)
+    # Rows stay as they came unless what is gained exceeds its own standard error by far.
+    moved = answers.predicted(least.fit.shares) - answers.predicted(base.shares)
+    squares = float(answers.dot(moved * moved, answers.precision))
+    if as_they_came.error - least.error < CAUTION * math.sqrt(4 * squares + 8 * least.degrees_of_freedom):
+        return as_they_came
+    close = [each for each in found[1:] if each.error <= least.error + CLOSE * abs(least.error)]
     return max(close, key=lambda each: each.multiple or 0.0)
 
 
@@ -150,7 +180,7 @@ def _diagnostics(found: _Found, fit: Weights, size: int, queries: int, total: fl
     return Diagnostics(
         solver="RowFits",
         stop=WEIGHED,
-        reason=f"The drawn rows {AS_BORNE_OUT}",
+        reason="The rows weigh as much as the noisy answers bear them out.",
         estimated_error=math.sqrt(max(found.error, 0.0) / size),
         schedule=(ScheduledLevel(tuple(range(queries)), temperatures),),
         degrees_of_freedom=found.degrees_of_freedom,

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from priory.errors import OptionError
-from priory.estimate.row_answers import partition
+from priory.estimate.rows.answers import partition
 from priory.model.bases import PublicRows
 from priory.model.engine.gpu import Precision, torch_on
 from priory.privacy.measurement import Measurement

@@ -15,18 +15,19 @@ the fit, and with them Stein's estimate of its error, which chooses m.
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from priory.estimate.row_answers import Answers
+from priory.estimate.lbfgs import Memory, searched
+from priory.estimate.rows.answers import Answers
 
 # Pairs of moves and turns that shape a direction: with ten a fit takes half as many calls again.
 _MEMORY = 30
 _TRIALS = 12
 # The weight of a row that is taken for none.
 _NOTHING = 1e-30
-_ARMIJO = 1e-4
 # A fit has converged where this many steps lowered the objective by less than this part of the whole fall.
 _STEPS, _FLAT = 6, 0.002
 # Calls that the degrees of freedom may take, and the part of themselves below which what a call adds is nothing. With
@@ -45,6 +46,16 @@ class Weights:
     misfit: float  # Σ((n·Tq − y)/σ)² over all answers
     pull: Any  # the natural gradient
 
+    @property
+    def x(self) -> Any:  # noqa: ANN401
+        """The unknowns of the search."""
+        return self.logs
+
+    @property
+    def gradient(self) -> Any:  # noqa: ANN401
+        """The gradient of the objective along them."""
+        return self.shares * self.pull
+
 
 @dataclass(frozen=True, eq=False)
 class RowFits:
@@ -59,24 +70,38 @@ class RowFits:
 
     def fitted(self, start: Weights, most: int) -> Weights:
         """The weights of least objective, in at most so many calls, searched for from these on."""
-        here, memory, calls = start, _Memory(self.answers), 0
+        here, memory, calls = start, Memory(_MEMORY, self.answers.dot), 0
         values = [start.value]
+
+        def at(logs: Any) -> Weights:  # noqa: ANN401
+            return self.at(logs, here.records)
+
         while calls < most:
-            gradient = here.shares * here.pull
-            direction = memory.direction(gradient, here)
-            found, tried = self._searched(here, gradient, direction, min(_TRIALS, most - calls))
-            calls += tried
-            if found is None:
+            direction = memory.direction(here.gradient, partial(self._first, here, memory))
+            found = searched(at, here, direction, dot=self.answers.dot, most=min(_TRIALS, most - calls))
+            calls += max(1, found.calls)
+            if found.point is None:
                 if not memory.pairs:
                     break
                 memory.pairs.clear()
                 continue
-            memory.learn(found.logs - here.logs, found.shares * found.pull - gradient)
-            here = found
+            memory.learn(found.point.x - here.x, found.point.gradient - here.gradient)
+            here = found.point
             values.append(here.value)
             if len(values) > _STEPS and values[-1 - _STEPS] - values[-1] < _FLAT * (values[0] - values[-1]):
                 break
         return here
+
+    def _first(self, here: Weights, memory: Memory, left: Any) -> Any:  # noqa: ANN401
+        """What the weights alone say of the inverse Hessian: as long as the last pair says."""
+        stiffness = here.records * (here.shares + _NOTHING)
+        if not memory.pairs:
+            # At first no logarithm moves by over 1.
+            length = min(1.0, here.records / max(float(abs(here.pull).max()), 1e-300))
+        else:
+            _, turn, scale = memory.pairs[-1]
+            length = 1 / (scale * max(float(self.answers.dot(turn / stiffness, turn)), 1e-300))
+        return length * (left / stiffness)
 
     def degrees_of_freedom(self, fit: Weights, signs: Any) -> float:  # noqa: ANN401
         """How much answers of the fit follow the noisy ones, by how they move along random signs of noise."""
@@ -129,54 +154,6 @@ class RowFits:
         pull = answers.total * answers.pulled(scaled) + records * gained
         pull = pull - answers.dot(shares, pull)
         return Weights(logs, shares, records, value, misfit + answers.outside, pull)
-
-    def _searched(self, here: Weights, gradient: Any, direction: Any, most: int) -> tuple[Weights | None, int]:  # noqa: ANN401
-        """The first weights along a direction, shortened as often as it takes, where the objective falls enough."""
-        slope, length = float(self.answers.dot(gradient, direction)), 1.0
-        if not slope < 0:
-            return None, 0
-        for calls in range(1, most + 1):
-            there = self.at(here.logs + length * direction, here.records)
-            promised = length * slope
-            if math.isfinite(there.value) and there.value <= here.value + _ARMIJO * promised:
-                return there, calls
-            # The parabola through the two values and the slope says where to look next.
-            excess = there.value - here.value - promised
-            length *= min(0.5, max(0.1, -0.5 * promised / excess)) if math.isfinite(excess) and excess > 0 else 0.1
-        return None, most
-
-
-class _Memory:
-    """The latest moves and turns of the gradient."""
-
-    def __init__(self, answers: Answers) -> None:
-        self._answers = answers
-        self.pairs: list[tuple[Any, Any, float]] = []
-
-    def learn(self, move: Any, turn: Any) -> None:  # noqa: ANN401
-        """Take in a pair, unless the objective does not curve along it; the oldest one gives way."""
-        curvature = float(self._answers.dot(move, turn))
-        if curvature > 0:
-            self.pairs = [*self.pairs, (move, turn, 1 / curvature)][-_MEMORY:]
-
-    def direction(self, gradient: Any, here: Weights) -> Any:  # noqa: ANN401
-        """Minus the inverse Hessian of memory times the gradient [Nocedal 1980], begun by the weights alone."""
-        dot, left, steps = self._answers.dot, gradient, []
-        for move, turn, scale in reversed(self.pairs):
-            steps.append(scale * dot(move, left))
-            left = left - steps[-1] * turn
-        stiffness = here.records * (here.shares + _NOTHING)
-        direction = self._scale(here, stiffness) * (left / stiffness)
-        for (move, turn, scale), step in zip(self.pairs, reversed(steps), strict=True):
-            direction = direction + (step - scale * dot(turn, direction)) * move
-        return -direction
-
-    def _scale(self, here: Weights, stiffness: Any) -> float:  # noqa: ANN401
-        """How long a step by the weights alone is: as the last pair says; at first no number moves by over 1."""
-        if not self.pairs:
-            return min(1.0, here.records / max(float(abs(here.pull).max()), 1e-300))
-        _, turn, scale = self.pairs[-1]
-        return 1 / (scale * max(float(self._answers.dot(turn / stiffness, turn)), 1e-300))
 
 
 def random_signs(count: int) -> Any:  # noqa: ANN401

@@ -1,0 +1,54 @@
+"""Cliques: what noisy answers about coarse pairs say should be modelled; asking them is free."""
+
+import math
+from collections.abc import Sequence
+
+from priory.estimate.first_model import estimated, sampled
+from priory.mechanisms.steps.fitted import Fitted
+from priory.model.bases import Uniform
+from priory.privacy.measurement import Measurement
+from priory.queries.domain import Clique
+from priory.select.coarsened import Coarsened
+from priory.select.noisy_pairs import joining_pairs, strengths, strong_cliques
+
+
+def chosen_cliques(
+    one_ways: Fitted, coarse: Sequence[Measurement], *, most_cells: float, tree_noise: float
+) -> list[Clique]:
+    """A tree of the strongest pairs, and cliques of what this does not imply.
+
+    Args:
+        one_ways: what is known of single attributes.
+        coarse: noisy answers about all pairs on runs of values.
+        most_cells: how many cells a graphical model of the cliques has at most.
+        tree_noise: how many times its own noise a pair's distance from what a noisy tree implies has.
+    """
+    domain = one_ways.base.domain
+    strength = strengths(coarse, one_ways.model)
+    tree = joining_pairs(domain, strength, most_cells)
+    table = Coarsened.of(coarse, one_ways.measurements)
+    inside = table.pairs(m for m in coarse if m.query.clique in tree)
+    implied = estimated([*table.summed(one_ways.measurements), *inside], Uniform(table.domain))
+    others = table.pairs(m for m in coarse if m.query.clique not in tree)
+    beyond = {pair: strength[pair] for pair in tree} | strengths(others, implied, noise=tree_noise)
+    ordered = {pair: beyond[pair] for pair in sorted(beyond, key=lambda pair: -beyond[pair])}
+    return strong_cliques(domain, tree, ordered, most_cells)
+
+
+def telling_first(
+    coarse: Sequence[Measurement], begin: Sequence[Measurement], *, rows: int, telling: float
+) -> tuple[list[Measurement], list[Measurement]]:
+    """The coarse pairs that tell something beyond a model of what it begins with, the farthest first, and the others.
+
+    Args:
+        coarse: noisy answers about all pairs on runs of values.
+        begin: what the model holds.
+        rows: drawn from the model, of which pairs far apart in a junction tree would take gigabytes.
+        telling: how many standard deviations of its noise a pair must be off.
+    """
+    table = Coarsened.of(coarse, begin)
+    model = sampled(estimated(table.summed(begin), Uniform(table.domain)), rows)
+    drawn = rows if table.domain.size > rows else math.inf
+    order = list(strengths(table.pairs(coarse), model, spreads=telling, drawn=drawn))
+    of = {m.query.clique: m for m in coarse}
+    return [of[pair] for pair in order], [m for m in coarse if m.query.clique not in order]
