@@ -27,9 +27,9 @@ from priory.mechanisms.weighing import Explained, Weighing
 from priory.model.bases import Product, PublicRows, Uniform
 from priory.model.model import Model
 from priory.privacy.budget import Budget
-from priory.privacy.curator import Curator
 from priory.privacy.journal import Transcript
 from priory.privacy.measurement import Measurement
+from priory.privacy.session import Session
 from priory.queries.domain import Domain
 from priory.queries.query import Query
 from priory.queries.workload import Workload
@@ -108,7 +108,7 @@ class Prior:
         """The mechanism with a search that goes over so many times more rows."""
         return replace(self, searched=int(factor * self.searched))
 
-    def run(self, curator: Curator, budget: Budget) -> Release:
+    def run(self, curator: Session, budget: Budget) -> Release:
         """Spend `budget`."""
         domain = curator.domain
         queries = self.queries(domain, budget)
@@ -133,7 +133,7 @@ class Prior:
         """Whether a model is bought beside the public rows, where the budget is not pure."""
         return self.public is not None and self.workload is None and len(self.public.domain) <= FEW_COLUMNS
 
-    def _run_both(self, curator: Curator, budget: Budget, queries: list[Query]) -> Release:
+    def _run_both(self, curator: Session, budget: Budget, queries: list[Query]) -> Release:
         """Ask what `Weighing` does; of very many records, after the same one-way marginals, `queries` once."""
         first = self._weighing.begun(curator, budget)
         if not self._weighing.takes_long(first, budget):

@@ -39,9 +39,9 @@ from priory.mechanisms.steps.resolution import (
 from priory.model.bases import Uniform
 from priory.model.model import Model
 from priory.privacy.budget import Budget, Number
-from priory.privacy.curator import Curator
 from priory.privacy.journal import Transcript
 from priory.privacy.measurement import Measurement
+from priory.privacy.session import Session
 from priory.queries.domain import Clique, Domain
 from priory.queries.factor import Array
 from priory.queries.query import Query
@@ -121,7 +121,7 @@ class Weighing:
         """The mechanism with a first model of so many times more cells, and as many more rows."""
         return replace(self, model_cells=int(factor * self.model_cells), rows=int(factor * self.rows))
 
-    def run(self, curator: Curator, budget: Budget) -> Release:
+    def run(self, curator: Session, budget: Budget) -> Release:
         """Measure step by step, then estimate."""
         if budget.is_pure:
             return self._aim.run(curator, budget)
@@ -137,14 +137,14 @@ class Weighing:
         """What does the work where this takes long."""
         return AIM(model_cells=self.model_cells)
 
-    def begun(self, curator: Curator, budget: Budget) -> Fitted:
+    def begun(self, curator: Session, budget: Budget) -> Fitted:
         """The first one-way marginals, for `LEAST_FOR_ONE_WAYS` of the budget."""
         ask, asked = _asking(curator, itertools.count(1)), one_way_strategy(curator.domain)
         start = Fitted.start(curator, Uniform(curator.domain))
         curator.check(budget)
         return start.with_measured(ask("one-way marginals", asked, budget.part(LEAST_FOR_ONE_WAYS)))
 
-    def answered(self, curator: Curator, budget: Budget, first: Fitted, explained: Explained | None = None) -> Answered:
+    def answered(self, curator: Session, budget: Budget, first: Fitted, explained: Explained | None = None) -> Answered:
         """Spend the rest of `budget` after the first one-way marginals.
 
         Where pairs are explained already, no clique is chosen if all triples or few runs of values would be measured.
@@ -314,7 +314,7 @@ def _is_tested(resolution: Tree | Everything, part: float) -> bool:
     return isinstance(resolution, Tree) or (resolution.has_triples and part >= ENOUGH)
 
 
-def _asking(curator: Curator, numbers: Iterator[int]) -> Ask:
+def _asking(curator: Session, numbers: Iterator[int]) -> Ask:
     """Has a curator answer, each time as the step of the next number."""
 
     def ask(note: str, weights: Mapping[Query, Number], share: Budget) -> Sequence[Measurement]:

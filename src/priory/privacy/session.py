@@ -228,9 +228,9 @@ class Replayed(Session):
         return number
 
     def check_finished(self) -> None:
-        """Refuse a transcript that has answers to more than was asked."""
-        if next(self._entries, None) is not None and next(self._entries, None) is not None:
-            self._number += 1
+        """Refuse a transcript in which more was asked."""
+        self._number += 1
+        if next(self._entries, None) is not None:
             self._refuse()
 
     @property
