@@ -155,7 +155,7 @@ def test_answers_to_other_queries_are_refused_and_can_be_modelled_alone(
     changed = replace(partial, transcript=Transcript((*most, paid, Answered(last.measurements[::-1]))))
     with pytest.raises(ReleaseError, match="result 4 of the run does not answer what the mechanism asks there"):
         recover(changed)
-    with pytest.raises(ReleaseError, match="made with priory 0.1"):
+    with pytest.raises(ReleaseError, match="which may ask otherwise"):
         recover(replace(partial, statement=replace(partial.statement, version="0.1")))
     release = recover(changed, alone=True)
     assert release.statement.mechanism == f"mst, {EARLY}, {OTHERWISE}"
