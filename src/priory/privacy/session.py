@@ -225,7 +225,7 @@ class Replayed(Session):
         number = self._next(Numbered, _cost([noise], [share])).number
         if number.noise != noise:
             self._refuse()
-        return number
+        return replace(number, stddev=2.0**-functional.bits * noise.stddev)
 
     def check_finished(self) -> None:
         """Refuse a transcript in which more was asked."""
