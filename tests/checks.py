@@ -1,27 +1,36 @@
 """The contract of each family; a new member is tested by its line in the registry."""
 
+import itertools
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
+import pytest
 
-from houses import DOMAIN, Rows, curated, random_rows
-from priory.app.registry import Mechanism, Registered
+from houses import DOMAIN, Kept, Rows, curated, random_rows
+from priory.app.registry import MECHANISMS, Mechanism, Registered
 from priory.audit.replay import complaints_about
 from priory.audit.settings import DOMAIN as AUDITED
 from priory.audit.settings import always
-from priory.errors import BudgetError
+from priory.errors import BudgetError, ReleaseError
 from priory.mechanisms.independent import Independent
 from priory.model.bases import Uniform
 from priory.model.model import Model
 from priory.privacy.budget import Budget, Currency
+from priory.privacy.journal import Answered, Entry, Numbered, Paid, Picked, Transcript
 from priory.privacy.ledger import Ledger
+from priory.privacy.measurement import Measurement
 from priory.privacy.randomness import Replay
+from priory.privacy.scores import Pick
+from priory.privacy.session import Ended, Replayed
 from priory.queries.domain import Clique
 from priory.queries.factor import Factor
+from priory.queries.query import Query
 from priory.queries.workload import Workload
 from priory.release import Release
 
@@ -176,6 +185,126 @@ def check_it_hands_out_its_own_estimate_if_it_says_so(entry: Registered) -> None
     assert (release.estimate is not None) == entry.has_own_model
 
 
+# Transcripts are replayed of both relations: the number of rows is secret in one, and public in the other.
+REPLAYED = (Budget.zcdp("1/100"), Budget.zcdp("1/100", relation="replace-one"))
+# Of longer transcripts so many prefixes are replayed, the shortest, the longest and some between.
+PREFIXES = 4
+# These ask the same and model it otherwise: the answers of one are answers to the other.
+ALIKE = ({"mwem", "mwem+pgm"}, {"privbayes", "privbayes+pgm"})
+
+
+@lru_cache(maxsize=64)
+def live(name: str, budget: Budget) -> tuple[Release, tuple[Entry, ...]]:
+    """What a registered mechanism released, and was answered."""
+    journal = Kept()
+    with curated(budget, dependent_rows(), randomness=Replay(seed=3), journal=journal) as curator:
+        return MECHANISMS[name].build(DOMAIN).run(curator, budget), tuple(journal.entries)
+
+
+def replayed(name: str, live_release: Release, entries: Sequence[Entry]) -> Release:
+    """What it makes of these answers to a run that reserved as much."""
+    budget, transcript = live_release.statement.budget, Transcript(tuple(entries))
+    statement = replace(live_release.statement, spent=transcript.spent)
+    session = Replayed(transcript, statement, DOMAIN)
+    release = MECHANISMS[name].build(DOMAIN).run(session, budget)
+    session.check_finished()
+    return release
+
+
+def has_old_way(name: str) -> bool:
+    """Whether it does not end where answers do, but has a second way to make a release of them."""
+    return hasattr(MECHANISMS[name].build(DOMAIN), "recovered")
+
+
+def check_a_whole_transcript_replays_to_the_same_release(entry: Registered) -> None:
+    for budget in REPLAYED:
+        release, entries = live(entry.name, budget)
+        again = replayed(entry.name, release, entries)
+        assert again.statement == release.statement
+        assert again.files() == release.files()
+
+
+def check_every_prefix_of_a_transcript_replays_to_a_release_of_all_that_was_answered(entry: Registered) -> None:
+    for budget in REPLAYED:
+        release, entries = live(entry.name, budget)
+        results = [i for i, each in enumerate(entries, start=1) if isinstance(each, Answered | Picked | Numbered)]
+        places = sorted({int(i) for i in np.linspace(0, len(results) - 1, PREFIXES)})
+        for end in [results[place] for place in places]:
+            # Nothing after it, a payment whose answer was lost, or a public number of rows alone.
+            for prefix in (entries[:end], entries[: end + 1]):
+                try:
+                    cut = replayed(entry.name, release, prefix)
+                except Ended:
+                    assert has_old_way(entry.name)
+                    continue
+                answered = Transcript(tuple(prefix)).measurements
+                assert {id_of(m) for m in answered} <= {id_of(m) for m in cut.measurements}
+                assert cut.model.total >= 1
+                assert cut.statement.spent == Transcript(tuple(prefix)).spent
+    release, _ = live(entry.name, REPLAYED[0])
+    with pytest.raises(Ended):
+        replayed(entry.name, release, ())
+
+
+def id_of(measurement: Measurement) -> tuple[object, ...]:
+    return measurement.query, measurement.values.tobytes(), measurement.noise
+
+
+def check_a_changed_transcript_is_refused(entry: Registered) -> None:
+    release, entries = live(entry.name, REPLAYED[0])
+    for changed in changes(entries):
+        with pytest.raises(ReleaseError, match="alone"):
+            replayed(entry.name, release, changed)
+
+
+def check_the_transcript_of_another_version_is_refused(entry: Registered) -> None:
+    release, entries = live(entry.name, REPLAYED[0])
+    other = replace(release, statement=replace(release.statement, version="0.1"))
+    with pytest.raises(ReleaseError, match=r"made with priory 0\.1"):
+        replayed(entry.name, other, entries)
+
+
+def changes(entries: tuple[Entry, ...]) -> Iterator[Sequence[Entry]]:
+    """The transcript with something else in it."""
+    for place in {*range(len(entries))[:4], *range(len(entries))[-1:]}:
+        before, entry, after = entries[:place], entries[place], entries[place + 1 :]
+        # One less; the last may have been lost.
+        if after:
+            yield [*before, *after]
+        yield [*before, entry, entry, *after]
+        # Another payment, query, noise, candidate, or share.
+        match entry:
+            case Paid():
+                yield [*before, Paid(entry.spent / 2), *after]
+            case Answered():
+                first, *rest = entry.measurements
+                fewer = Measurement(Query.marginal(first.query.domain, ()), np.array(7), first.stddev, first.noise)
+                other = fewer if first.query.clique else replace(fewer, query=Query.marginal(DOMAIN, "age"))
+                noise = type(first.noise)(2 * first.noise.scale) if first.noise is not None else None
+                yield [*before, Answered((other, *rest)), *after]
+                yield [*before, Answered((replace(first, noise=noise), *rest)), *after]
+                yield [*before, Answered(tuple(rest)), *after]
+            case Picked():
+                yield [*before, replace(entry, share=entry.share / 2), *after]
+                yield [*before, replace(entry, picks=entry.picks[1:], queries=entry.queries[1:]), *after]
+                yield [*before, replace(entry, queries=("another", *entry.queries[1:])), *after]
+                yield [*before, replace(entry, picks=(Pick(0, 10**6), *entry.picks[1:])), *after]
+    # Two results in each other's place.
+    results = [i for i, each in enumerate(entries) if isinstance(each, Answered | Picked)]
+    for one, two in itertools.pairwise(results[:4]):
+        swapped = list(entries)
+        swapped[one], swapped[two] = swapped[two], swapped[one]
+        yield swapped
+
+
+def check_the_transcript_of_another_mechanism_is_refused(entry: Registered) -> None:
+    for other in MECHANISMS:
+        if {entry.name, other} not in (*ALIKE, {entry.name}):
+            release, entries = live(other, REPLAYED[0])
+            with pytest.raises(ReleaseError, match="alone"):
+                replayed(entry.name, release, entries)
+
+
 MECHANISM_CHECKS = [
     check_it_spends_no_more_than_it_was_given,
     check_it_stays_within_a_part_of_the_budget,
@@ -188,6 +317,11 @@ MECHANISM_CHECKS = [
     check_it_answers_its_workload_better_than_uniform,
     check_it_is_no_worse_than_independent_where_nothing_depends,
     check_it_hands_out_its_own_estimate_if_it_says_so,
+    check_a_whole_transcript_replays_to_the_same_release,
+    check_every_prefix_of_a_transcript_replays_to_a_release_of_all_that_was_answered,
+    check_a_changed_transcript_is_refused,
+    check_the_transcript_of_another_version_is_refused,
+    check_the_transcript_of_another_mechanism_is_refused,
 ]
 
 # What mechanisms with custom settings or public rows are held to: the money, and repeatability.

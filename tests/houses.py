@@ -8,6 +8,7 @@ import numpy as np
 from priory.data.sources.source import ROW_LIMIT
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
+from priory.privacy.journal import Entry, Forgetful, Journal
 from priory.privacy.ledger import Ledger
 from priory.privacy.noise import Integers
 from priory.privacy.randomness import Randomness
@@ -43,11 +44,26 @@ def random_rows(n: int = 200, seed: int = 0, domain: Domain = DOMAIN) -> Rows:
     return Rows(domain, np.stack([rng.integers(0, size, n) for size in domain.shape], axis=1))
 
 
+class Kept(Forgetful):
+    """A journal in memory."""
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+
+    def write(self, entry: Entry) -> None:
+        self.entries.append(entry)
+
+
 @contextmanager
 def curated(
-    budget: Budget, source: Rows | None = None, *, randomness: Randomness | None = None, ledger: Ledger | None = None
+    budget: Budget,
+    source: Rows | None = None,
+    *,
+    randomness: Randomness | None = None,
+    ledger: Ledger | None = None,
+    journal: Journal | None = None,
 ) -> Iterator[Curator]:
     person = "who" if budget.max_rows > 1 else None
     book = Ledger.in_memory(budget, person=person) if ledger is None else ledger
     with book.reserve(budget, "test") as reservation:
-        yield Curator(reservation, random_rows() if source is None else source, randomness=randomness)
+        yield Curator(reservation, source or random_rows(), randomness=randomness, journal=journal)

@@ -28,6 +28,7 @@ from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
 from priory.privacy.ledger import EntryState, Ledger, Terms
 from priory.privacy.recorder import partial_path
+from priory.privacy.session import Session
 from priory.release import Release, load
 from priory.release.partial import Partial
 
@@ -157,12 +158,13 @@ def test_every_answer_is_on_disk_before_the_mechanism_has_it(book: Ledger, tmp_p
     seen: list[int] = []
 
     class Watching:
-        def run(self, curator: Curator, budget: Budget) -> Release:
+        def run(self, session: Session, budget: Budget) -> Release:
             first, second = budget.split([1, 1])
             for share in (first, second):
-                release = Independent().run(curator, share)
+                release = Independent().run(session, share)
                 held = Partial.load(partial_path(output))
-                assert held.transcript.spent == curator.reservation.spent
+                assert isinstance(session, Curator)
+                assert held.transcript.spent == session.reservation.spent
                 for one, two in zip(release.measurements, held.measurements[-3:], strict=True):
                     assert one.values.tolist() == two.values.tolist()
                 seen.append(len(held.measurements))
@@ -364,15 +366,15 @@ def test_a_small_disk_keeps_every_answer_that_was_paid(house: Path) -> None:
         book = Ledger.open(house / "a.ledger")
 
         class Filling:
-            def run(self, curator: Curator, budget: Budget) -> Release:
+            def run(self, session: Session, budget: Budget) -> Release:
                 first, second = budget.split([1, 1])
                 handle = os.open(disk / "others", os.O_WRONLY | os.O_CREAT)
                 with contextlib.suppress(OSError):
                     while True:
                         os.write(handle, bytes(4096))
                 os.close(handle)
-                Independent().run(curator, first)
-                return Independent().run(curator, second)
+                Independent().run(session, first)
+                return Independent().run(session, second)
 
         with pytest.raises(ReleaseError) as caught:
             fit(house / "table.csv", SCHEMA, epsilon=1, ledger=book, output=output, mechanism=Filling())

@@ -97,3 +97,7 @@ def test_the_partial_file_of_a_fit_is_known_by_its_contents_and_given_alone(
     assert told["measurements"] == 2
     assert np.shape(told["marginals"][0]["values"]) == (3,)
     assert Release.load(house / "b.priory").statement.mechanism == "independent, ended early"
+    assert priory("estimate", house / "measured.csv", "-o", house / "c.priory", "--alone").returncode == 0
+    assert "noisy answers alone" in Release.load(house / "c.priory").statement.mechanism
+    refused = priory("estimate", house / "m.csv", "-o", house / "d.priory", "--epsilon", 1, "--alone")
+    assert (refused.returncode, "partial file" in refused.stderr) == (2, True)

@@ -21,9 +21,9 @@ from priory.data.schema import Schema
 from priory.errors import OptionError
 from priory.measure import measure
 from priory.privacy.budget import Budget
-from priory.privacy.curator import Curator
 from priory.privacy.even_noise import even_stddev
 from priory.privacy.measurement import Measurement
+from priory.privacy.session import Session
 from priory.queries.domain import Clique, Domain
 from priory.queries.query import Query
 from priory.release import Release
@@ -182,17 +182,17 @@ class Slow:
     clock: "Hands"
     asked: list[int]
 
-    def run(self, curator: Curator, budget: Budget) -> Release:
-        domain = curator.domain
+    def run(self, session: Session, budget: Budget) -> Release:
+        domain = session.domain
         measured: tuple[Measurement, ...] = ()
         self.asked.append(len(domain))
         for number in range(ROUNDS):
-            curator.report_progress(number + 1)
+            session.report_progress(number + 1)
             # Later rounds take longer, as those of AIM do.
             self.clock.seconds += slowness(len(domain)) * (2 * number + 1) / ROUNDS**2
             queries = [Query.marginal(domain, (name,)) for name in domain]
-            measured = (*measured, *measure(curator, queries, budget.part(Fraction(1, ROUNDS))))
-        return Release(domain, measured, curator.statement("slow"))
+            measured = (*measured, *measure(session, queries, budget.part(Fraction(1, ROUNDS))))
+        return Release(domain, measured, session.statement("slow"))
 
 
 class Hands:

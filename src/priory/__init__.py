@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from priory.privacy.ledger import Ledger
     from priory.privacy.measurement import Measurement
     from priory.privacy.progress import Step
+    from priory.privacy.session import Session, asking
     from priory.queries.domain import Domain
     from priory.queries.factor import Factor
     from priory.queries.parts import Identity, Matrix, Mean, Moments, Part, Point, Prefix, Range, Recode, Set, Total
@@ -51,10 +52,10 @@ if TYPE_CHECKING:
 __all__ = [
     "Budget", "Curator", "Database", "Discovery", "Domain", "Factor", "Identity", "Ledger", "Matrix", "Mean",
     "Measurement", "Mixture", "Model", "Moments", "Part", "Planner", "Point", "Prefix", "PrioryError", "Product",
-    "PublicRows", "Query", "Range", "Recode", "Relation", "Release", "Schema", "Sensitivity", "Set", "Source", "Step",
-    "Table", "Total", "Uniform", "Workload", "combine", "declared_release", "discover", "estimate", "evaluate",
-    "explain", "fit", "forecast", "load", "measure", "open_source", "plan", "public_fitness", "read_measurements",
-    "recover", "sensitivity",
+    "PublicRows", "Query", "Range", "Recode", "Relation", "Release", "Schema", "Sensitivity", "Session", "Set",
+    "Source", "Step", "Table", "Total", "Uniform", "Workload", "asking", "combine", "declared_release", "discover",
+    "estimate", "evaluate", "explain", "fit", "forecast", "load", "measure", "open_source", "plan", "public_fitness",
+    "read_measurements", "recover", "sensitivity",
 ]
 # fmt: on
 
@@ -82,6 +83,7 @@ _NAMES = {
     "privacy.ledger": "Ledger",
     "privacy.measurement": "Measurement",
     "privacy.progress": "Step",
+    "privacy.session": "Session asking",
     "queries.domain": "Domain",
     "queries.factor": "Factor",
     "queries.parts": "Identity Matrix Mean Moments Part Point Prefix Range Recode Set Total",

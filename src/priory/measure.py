@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 from priory.data.sources.source import ROW_LIMIT
 from priory.privacy.budget import Budget, Number
-from priory.privacy.curator import Curator
 from priory.privacy.measurement import Measurement
 from priory.privacy.noise import NoiseKind
+from priory.privacy.session import Session
 from priory.privacy.truths import largest_entry
 from priory.queries.query import Query
 from priory.queries.sensitivity import entry_range
@@ -18,7 +18,7 @@ LATTICE_BITS = 16
 
 
 def measure(
-    curator: Curator,
+    session: Session,
     queries: Sequence[Query],
     budget: Budget,
     *,
@@ -31,8 +31,8 @@ def measure(
     """
     if not queries:
         return []
-    asked = [query if query.is_integer else on_lattice(query, row_limit=curator.row_limit) for query in queries]
-    return list(curator.answer(asked, budget.split(shares or [1] * len(queries)), noise=noise))
+    asked = [query if query.is_integer else on_lattice(query, row_limit=session.row_limit) for query in queries]
+    return list(session.answer(asked, budget.split(shares or [1] * len(queries)), noise=noise))
 
 
 def on_lattice(query: Query, bits: int = LATTICE_BITS, *, row_limit: int = ROW_LIMIT) -> Query:

@@ -1,15 +1,13 @@
-"""Recovery: the release of a run that ended early, from what it was answered until then."""
+"""Recovery: the release of a run that ended early; its mechanism runs again on what it was answered until then."""
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol, runtime_checkable
 
 from priory.app.recipe import public_rows, recipe_of
 from priory.app.registry import MECHANISMS, Mechanism, registered
 from priory.errors import PrioryError, ReleaseError
 from priory.mechanisms.steps.fitted import refitted
-from priory.privacy.budget import Budget
-from priory.privacy.journal import Transcript
+from priory.privacy.session import Ended
 from priory.release import Release
 from priory.release.partial import Partial
 
@@ -17,49 +15,50 @@ EARLY = "ended early"
 OTHERWISE = "modelled from its noisy answers alone"
 
 
-@runtime_checkable
-class Recoverable(Protocol):
-    """A mechanism with its own estimate, other than the graphical model of its measurements."""
+def recover(partial: Partial | str | Path, *, mechanism: Mechanism | None = None, alone: bool = False) -> Release:
+    """Make the release of a run that ended early.
 
-    def recovered(self, release: Release, transcript: Transcript, budget: Budget) -> Release:
-        """The release with the mechanism's own estimate, from the noisy answers of `release` and all of `transcript`.
+    The mechanism runs once more, is answered what the run was, and makes a release of it where the answers end; it
+    promises what the run reserved. Nothing is spent: neither private data nor the ledger is opened, and the reservation
+    is not continued.
 
-        `budget` is what the whole run could have spent. No private data is needed. A `PrioryError` where its own
-        estimate cannot be made from so little.
-        """
+    Args:
+        partial: the partial file of the run, or the attribute `partial` of the error that ended it.
+        mechanism: a mechanism with custom settings, which the file does not hold, as it was; without it the model is
+            made of the noisy answers alone.
+        alone: make the model of the noisy answers alone in any case.
 
-
-def recover(partial: Partial | str | Path, *, mechanism: Mechanism | None = None) -> Release:
-    """Make the release of a run that ended early; a `ReleaseError` where it cannot be read or holds no answers.
-
-    It is estimated as the mechanism itself does, from what was answered until then, and promises what the run reserved.
-    Nothing is spent: neither private data nor the ledger is opened, and the reservation is not continued. `partial` is
-    the partial file of the run, or the attribute `partial` of the error that ended it. A mechanism with custom
-    settings, which the file does not hold, is given again; without it the model is made of its noisy answers alone.
+    Raises:
+        ReleaseError: the file cannot be read, holds no answers, is of another version of priory, or its answers are
+            not to what the mechanism asks.
     """
     partial = partial if isinstance(partial, Partial) else Partial.load(partial)
     if not partial.transcript.holds_results:
         raise ReleaseError("the run ended before it was answered anything: there is nothing to make a release of")
-    release, job = partial.release(), partial.job
+    job = partial.job
     if mechanism is None and job.is_registered and job.mechanism in MECHANISMS:
         mechanism = recipe_of(registered(job.mechanism), job)
     early = f"{job.mechanism}, {EARLY}"
-    if mechanism is not None:
+    if mechanism is not None and not alone:
         try:
-            return _named(_own(mechanism, partial, release), early)
-        except PrioryError:
+            return _named(_resumed(mechanism, partial), early)
+        except ReleaseError:
+            raise
+        except (PrioryError, Ended):
             # Too little was answered for it, or the model would be too large: what was answered is still of use.
             pass
-    return _named(_modelled(partial, release), f"{early}, {OTHERWISE}")
+    return _named(_modelled(partial), f"{early}, {OTHERWISE}")
 
 
-def _own(mechanism: Mechanism, partial: Partial, release: Release) -> Release:
-    if isinstance(mechanism, Recoverable):
-        release = mechanism.recovered(release, partial.transcript, partial.statement.budget)
-    return release.with_estimate()
+def _resumed(mechanism: Mechanism, partial: Partial) -> Release:
+    session = partial.session
+    release = mechanism.run(session, partial.statement.budget)
+    session.check_finished()
+    return release.with_schema(partial.job.schema).with_estimate()
 
 
-def _modelled(partial: Partial, release: Release) -> Release:
+def _modelled(partial: Partial) -> Release:
+    release = partial.release()
     try:
         return refitted(release, public_rows(partial.job))
     except PrioryError:

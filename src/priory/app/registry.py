@@ -19,7 +19,7 @@ from priory.mechanisms.privbayes import PrivBayes
 from priory.mechanisms.weighing import Weighing
 from priory.model.bases import PublicRows
 from priory.privacy.budget import Budget
-from priory.privacy.curator import Curator
+from priory.privacy.session import Session
 from priory.queries.domain import Clique, Domain
 from priory.queries.workload import Workload
 from priory.release import Release
@@ -29,11 +29,12 @@ from priory.select.workloads import default_workload
 class Mechanism(Protocol):
     """A recipe: frozen settings and one verb."""
 
-    def run(self, curator: Curator, budget: Budget) -> Release:
-        """Spend at most `budget`, which is the curator's own or a part of it, and hand out a release.
+    def run(self, session: Session, budget: Budget, /) -> Release:
+        """Spend at most `budget`, which is the session's own or a part of it, and hand out a release.
 
-        It looks at private data only through the curator, and everything that decides what it asks next is public or
-        was answered by the curator.
+        It looks at private data only through the session, and everything that decides what it asks next is public or
+        was answered there: asked the same, it answers the same. What asks is in `with asking():`, so that a release of
+        what was answered can be made where a run ended early.
         """
 
 

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from typing import Any
+from typing import Any, cast
 from unittest.mock import patch
 
 import numpy as np
@@ -42,6 +42,7 @@ from priory.privacy.ledger import Event
 from priory.privacy.measurement import Measurement
 from priory.privacy.noise import Gaussian, Laplace, Noise
 from priory.privacy.scores import Dependence, L1Error, Neighbours, Payoff
+from priory.privacy.session import Session
 from priory.queries.query import Query
 from priory.queries.sensitivity import Relation, Sensitivity, largest_change
 from priory.release import Release
@@ -94,9 +95,10 @@ class Planted:
 
     measured: Callable[[Curator, Budget], Sequence[Measurement]]
 
-    def run(self, curator: Curator, budget: Budget) -> Release:
+    def run(self, session: Session, budget: Budget) -> Release:
         """Release what it measured."""
-        return Release(curator.domain, tuple(self.measured(curator, budget)), curator.statement("planted"))
+        measured = self.measured(cast(Curator, session), budget)
+        return Release(session.domain, tuple(measured), session.statement("planted"))
 
 
 def _colours(curator: Curator) -> Query:

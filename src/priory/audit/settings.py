@@ -24,9 +24,9 @@ from priory.mechanisms.steps.plan import Settings
 from priory.mechanisms.weighing import Weighing
 from priory.privacy.budget import Budget
 from priory.privacy.choice import ChoiceKind
-from priory.privacy.curator import Curator
 from priory.privacy.noise import NoiseKind
 from priory.privacy.scores import AbsoluteError, Dependence, L1Error, Payoff, Score
+from priory.privacy.session import Session
 from priory.queries.parts import Identity, Matrix, Mean, Moments, Prefix, Range
 from priory.queries.query import Query
 from priory.queries.workload import Workload
@@ -62,11 +62,11 @@ class Measuring:
     queries: tuple[Query, ...]  # what is asked; those with real entries go on a lattice
     noise: NoiseKind | None = None  # which noise; by default the currency's own
 
-    def run(self, curator: Curator, budget: Budget) -> Release:
+    def run(self, session: Session, budget: Budget) -> Release:
         """Equal shares for all of them."""
         kind = None if budget.is_pure else self.noise
-        measured = measure(curator, self.queries, budget, noise=kind)
-        return Release(curator.domain, tuple(measured), curator.statement("measuring"))
+        measured = measure(session, self.queries, budget, noise=kind)
+        return Release(session.domain, tuple(measured), session.statement("measuring"))
 
 
 @dataclass(frozen=True)
@@ -80,14 +80,14 @@ class Choosing:
     has_estimates: bool = True  # whether the score compares with model answers; they are small and public
     is_restricted: bool = False  # whether only every second candidate may be picked
 
-    def run(self, curator: Curator, budget: Budget) -> Release:
+    def run(self, session: Session, budget: Budget) -> Release:
         """Half of the budget each time."""
         answers = [np.full(query.shape, 0.3) for query in self.queries] if self.has_estimates else []
         candidates = self.score.candidates(self.queries)
         allowed = np.arange(candidates) % 2 == 0 if self.is_restricted else None
         for share in budget.split([1, 1]):
-            curator.choose(self.queries, answers, self.score, share, allowed=allowed, draws=self.draws, kind=self.kind)
-        return Release(curator.domain, (), curator.statement("choosing"))
+            session.choose(self.queries, answers, self.score, share, allowed=allowed, draws=self.draws, kind=self.kind)
+        return Release(session.domain, (), session.statement("choosing"))
 
 
 def replayed_mechanism(name: str, effort: Effort) -> Iterator[Finding]:

@@ -41,6 +41,9 @@ def estimate(
     marginal: Annotated[
         list[str] | None, typer.Option(help="Print the estimate of a,b,… as CSV; may be repeated.")
     ] = None,
+    alone: Annotated[
+        bool, typer.Option("--alone", help="Of a .partial file: model its noisy answers, not as its mechanism does.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Make a release of noisy counts that you measured elsewhere, or of what a fit measured that ended early.
@@ -52,8 +55,13 @@ def estimate(
     check_output(output)
     if any(is_record_file(path) for path in measurements):
         asked = (schema, epsilon, delta, rho, total)
-        _recover(measurements, output, marginal or (), as_json=as_json, is_described=any(e is not None for e in asked))
+        if len(measurements) > 1 or any(each is not None for each in asked):
+            said = "the partial file of a run is given alone: it has its own schema and budget"
+            raise OptionError("measurements", said)
+        _recover(measurements[0], output, marginal or (), alone=alone, as_json=as_json)
         return
+    if alone:
+        raise OptionError("--alone", "it is about the partial file of a run; leave it out")
     if stop not in ("fission", "converged"):
         raise OptionError("--stop", f"fission or converged; got {stop!r}")
     budget = Budget.of(epsilon=epsilon, delta=delta, rho=rho, relation=relation)
@@ -67,12 +75,10 @@ def estimate(
     _show(release, cliques, output, as_json=as_json)
 
 
-def _recover(paths: list[Path], output: Path, marginals: Sequence[str], *, as_json: bool, is_described: bool) -> None:
+def _recover(path: Path, output: Path, marginals: Sequence[str], *, alone: bool, as_json: bool) -> None:
     """Make the release of a run that ended early; the file itself says what it is and what it cost."""
-    if len(paths) > 1 or is_described:
-        raise OptionError("measurements", "the partial file of a run is given alone: it has its own schema and budget")
     with working("estimating", is_wanted=not as_json):
-        release = recover(paths[0])
+        release = recover(path, alone=alone)
     cliques = [release.domain.checked(names.split(",")) for names in marginals]
     release.save(output)
     _show(release, cliques, output, as_json=as_json)

@@ -1,5 +1,6 @@
 """AIM: again and again measure the marginal on which the model is farther off than a measurement would be."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -7,14 +8,13 @@ import numpy as np
 
 from priory.errors import OptionError
 from priory.measure import measure
-from priory.mechanisms.steps.fitted import Fitted, refitted_without_drift
+from priory.mechanisms.steps.fitted import Fitted
 from priory.mechanisms.steps.public_rows import starting_base
 from priory.model.bases import PublicRows
 from priory.model.fitting import structure
 from priory.privacy.budget import Budget, exact
-from priory.privacy.curator import Curator
-from priory.privacy.journal import Transcript
 from priory.privacy.scores import L1Error
+from priory.privacy.session import Session, asking
 from priory.queries.domain import Domain
 from priory.queries.workload import Workload
 from priory.release import Release
@@ -103,40 +103,32 @@ class AIM:
         """How many cells all tables of the model may have together when all is spent."""
         return self.model_cells * min(1.0, self.wide / max(1, len(domain) - self.wide))
 
-    def run(self, curator: Curator, budget: Budget) -> Release:
+    def run(self, session: Session, budget: Budget) -> Release:
         """Spend `budget`, a round at a time."""
-        return self.continued(curator, budget, None, Fraction(0))
-
-    def continued(self, curator: Curator, budget: Budget, start: Fitted | None, paid: Fraction) -> Release:
-        """Spend the rest of `budget`, of which a part was `paid` for one-way marginals that `start` has."""
-        domain = curator.domain
+        domain = session.domain
         candidates = self._checked(domain)
-        fitted, left = self._measured_one_ways(curator, budget, start, paid)
+        fitted, left = self._measured_one_ways(session, budget)
         share = left / max(Fraction(1), self.rounds * len(domain))
         cells = self.most_cells(domain)
-        # What was measured before is measured again: it is no more to be estimated.
-        twice = 0 if start is None else len(start.measurements)
         number = 0
-        while left > 0:
-            # What would not pay for two more measurements is spent with the last ones.
-            several = min(max(1, len(domain) // self.together), max(1, int(left / share)))
-            share = share if left >= (several + 1) * share else left / several
-            number += 1
-            curator.report_progress(number)
-            most = cells * float(1 - (left - several * share) / budget.amount)
-            before = len(fitted.measurements)
-            some = candidates.some(max(self.most_candidates, several * LEAST_CANDIDATES), number)
-            fitted, has_moved = self._round(curator, [budget.worth(share)] * several, fitted, some, most)
-            left -= (len(fitted.measurements) - before) * share
-            # Half the noise costs twice a pure ε and four times a ρ or μ².
-            share *= 1 if has_moved else 2 if budget.is_pure else 4
-            if left == 0 or len(fitted.measurements) - twice >= self.grown * (fitted.settled - twice):
-                fitted = fitted.settled_anew()
-        return fitted.released(curator, self.name)
-
-    def recovered(self, release: Release, transcript: Transcript, budget: Budget) -> Release:
-        """The release of a run that ended early, with the estimate from what was measured until then."""
-        return refitted_without_drift(release, self.public)
+        with asking():
+            while left > 0:
+                # What would not pay for two more measurements is spent with the last ones.
+                several = min(max(1, len(domain) // self.together), max(1, int(left / share)))
+                share = share if left >= (several + 1) * share else left / several
+                number += 1
+                session.report_progress(number)
+                most = cells * float(1 - (left - several * share) / budget.amount)
+                some = candidates.some(max(self.most_candidates, several * LEAST_CANDIDATES), number)
+                moved: list[bool] = []
+                for after, has_moved in self._round(session, [budget.worth(share)] * several, fitted, some, most):
+                    fitted, left = after, left - share
+                    moved.append(has_moved)
+                # Half the noise costs twice a pure ε and four times a ρ or μ².
+                share *= 1 if 2 * sum(moved) >= len(moved) else 2 if budget.is_pure else 4
+                if left == 0 or len(fitted.measurements) >= self.grown * fitted.settled:
+                    fitted = fitted.settled_anew()
+        return fitted.settled_anew().released(session, self.name)
 
     def _checked(self, domain: Domain) -> Candidates:
         if not 0 < exact("choosing", self.choosing) < 1:
@@ -145,42 +137,39 @@ class AIM:
             raise OptionError("rounds", f"a number above 0; got {self.rounds}")
         return Candidates.of(domain, self.workload, MOST_CELLS)
 
-    def _measured_one_ways(
-        self, curator: Curator, budget: Budget, start: Fitted | None, paid: Fraction
-    ) -> tuple[Fitted, Fraction]:
+    def _measured_one_ways(self, session: Session, budget: Budget) -> tuple[Fitted, Fraction]:
         """The estimate from one-way marginals, and what is left; what is asked again depends on noisy answers only."""
-        if start is None:
-            start = Fitted.start(curator, starting_base(curator.domain, self.public))
-        curator.check(budget.part(1 - paid) if paid else budget)
-        curator.report_progress(0, note="one-way marginals")
+        start = Fitted.start(session, starting_base(session.domain, self.public))
+        session.check(budget)
+        session.report_progress(0, note="one-way marginals")
         one_ways, first = self.one_ways, budget.part(self.one_ways.first)
-        asked = one_ways.strategy(curator.domain)
-        unpaid = budget.part(one_ways.first - paid)
-        fitted = start.with_measured(measure(curator, list(asked), unpaid, shares=list(asked.values())))
+        asked = one_ways.strategy(session.domain)
+        fitted = start.with_measured(measure(session, list(asked), first, shares=list(asked.values())))
         if self.public is not None:
-            fitted = fitted.without_drifted(curator, self.public)
+            fitted = fitted.without_drifted(session, self.public)
         again = one_ways.still_noisy(asked, first, fitted.model.total)
         if one_ways.most == one_ways.first or not again:
             return fitted, budget.amount * (1 - one_ways.first)
-        curator.report_progress(0, note="wide attributes again")
-        most = max(one_ways.most, MOST_OF_WIDE) if len(curator.domain) > self.wide else one_ways.most
-        second = measure(curator, list(again), budget.part(most - one_ways.first), shares=list(again.values()))
-        return fitted.with_measured(second), budget.amount * (1 - most)
+        most = max(one_ways.most, MOST_OF_WIDE) if len(session.domain) > self.wide else one_ways.most
+        with asking():
+            session.report_progress(0, note="wide attributes again")
+            second = measure(session, list(again), budget.part(most - one_ways.first), shares=list(again.values()))
+            fitted = fitted.with_measured(second)
+        return fitted, budget.amount * (1 - most)
 
     def _round(
-        self, curator: Curator, shares: list[Budget], fitted: Fitted, candidates: Candidates, most_cells: float
-    ) -> tuple[Fitted, bool]:
-        """Some more marginals of different attributes, and whether the estimate moved on most by more than noise.
+        self, session: Session, shares: list[Budget], fitted: Fitted, candidates: Candidates, most_cells: float
+    ) -> Iterator[tuple[Fitted, bool]]:
+        """After each of some more marginals of different attributes, whether it moved the estimate by more than noise.
 
         Each is chosen among a part of the candidates.
         """
-        domain = curator.domain
+        domain = session.domain
         planned = structure(domain, fitted.cliques)
         total = fitted.model.total
         worth = candidates.above_the_noise(planned, most_cells, shares[0].part(1 - self.choosing), total)
         answers = dict(zip(worth.queries, fitted.model.answers(worth.queries), strict=True))
         taken: set[str] = set()
-        moved: list[bool] = []
         sizer, limit = planned.sizer, max(most_cells, planned.size_in_cells)
         for number, share in enumerate(shares):
             group = range(number, len(worth.queries), len(shares))
@@ -193,15 +182,14 @@ class AIM:
             choosing, measuring = share.split((self.choosing, 1 - self.choosing))
             queries = [worth.queries[i] for i in free]
             score = L1Error(tuple(worth.weights[i] for i in free), tuple(min(worth.noise[i], 2.0**31) for i in free))
-            [pick] = curator.choose(queries, [answers[query] for query in queries], score, choosing)
+            [pick] = session.choose(queries, [answers[query] for query in queries], score, choosing)
             query = queries[pick.query]
-            [measurement] = measure(curator, [query], measuring)
+            [measurement] = measure(session, [query], measuring)
             if len(domain) < QUICK_COLUMNS and planned.size_in_cells <= QUICK_CELLS:
                 fitted = fitted.with_measured([measurement])
                 [after] = fitted.model.answers([query])
             else:
                 fitted, after = fitted.nudged(measurement, answers[query])
-            moved.append(float(np.abs(after - answers[query]).sum()) > worth.noise[free[pick.query]])
+            yield fitted, float(np.abs(after - answers[query]).sum()) > worth.noise[free[pick.query]]
             taken.update(query.clique)
             sizer = sizer.grown(domain.axis[name] for name in query.clique)
-        return fitted, 2 * sum(moved) >= len(moved)

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from priory.measure import measure
 from priory.privacy.budget import Budget
-from priory.privacy.curator import Curator
+from priory.privacy.session import Session
 from priory.queries.query import Query
 from priory.release import Release
 
@@ -17,8 +17,8 @@ class Independent:
 
     choice_share: ClassVar[Fraction] = Fraction(0)
 
-    def run(self, curator: Curator, budget: Budget) -> Release:
+    def run(self, session: Session, budget: Budget) -> Release:
         """Measure each attribute by itself."""
-        queries = [Query.marginal(curator.domain, name) for name in curator.domain]
-        measurements = measure(curator, queries, budget)
-        return Release(curator.domain, tuple(measurements), curator.statement("independent"))
+        queries = [Query.marginal(session.domain, name) for name in session.domain]
+        measurements = measure(session, queries, budget)
+        return Release(session.domain, tuple(measurements), session.statement("independent"))

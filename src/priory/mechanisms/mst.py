@@ -5,12 +5,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from priory.measure import measure
-from priory.mechanisms.steps.fitted import Fitted, refitted
+from priory.mechanisms.steps.fitted import Fitted
 from priory.mechanisms.steps.public_rows import starting_base
 from priory.model.bases import PublicRows
 from priory.privacy.budget import Budget, Number, exact
-from priory.privacy.curator import Curator
-from priory.privacy.journal import Transcript
+from priory.privacy.session import Session, asking
 from priory.queries.query import Query
 from priory.release import Release
 from priory.select.merging import merged_parts, merged_query
@@ -41,25 +40,23 @@ class MST:
     def choice_share(self) -> Fraction:
         return exact("shares", self.shares[1]) / sum(exact("shares", share) for share in self.shares)
 
-    def run(self, curator: Curator, budget: Budget) -> Release:
+    def run(self, session: Session, budget: Budget) -> Release:
         """Measure attributes, choose a tree, measure it."""
-        domain = curator.domain
-        start = Fitted.start(curator, starting_base(domain, self.public))
-        curator.check(budget)
+        domain = session.domain
+        fitted = Fitted.start(session, starting_base(domain, self.public))
+        session.check(budget)
         pairs = [pair for pair in itertools.combinations(domain, 2) if domain.size_of(pair) <= self.most_cells]
         attributes = [Query.marginal(domain, name) for name in domain]
-        curator.report_progress(1, 3, "one-way marginals")
+        session.report_progress(1, 3, "one-way marginals")
         if not pairs:
-            return start.with_measured(measure(curator, attributes, budget)).released(curator, "mst")
+            return fitted.with_measured(measure(session, attributes, budget)).released(session, "mst")
         one_way, choosing, two_way = budget.split(self.shares)
-        fitted = start.with_measured(measure(curator, attributes, one_way))
-        curator.report_progress(2, 3, "choosing a tree")
-        parts = merged_parts(domain, fitted.measurements)
-        queries = [merged_query(domain, pair, parts) for pair in pairs]
-        tree = spanning_tree(curator, queries, fitted.model, choosing)
-        curator.report_progress(3, 3, "its marginals")
-        return fitted.with_measured(measure(curator, tree, two_way)).released(curator, "mst")
-
-    def recovered(self, release: Release, transcript: Transcript, budget: Budget) -> Release:
-        """The release of a run that ended early, with the estimate from what was measured until then."""
-        return refitted(release, self.public)
+        fitted = fitted.with_measured(measure(session, attributes, one_way))
+        with asking():
+            session.report_progress(2, 3, "choosing a tree")
+            parts = merged_parts(domain, fitted.measurements)
+            queries = [merged_query(domain, pair, parts) for pair in pairs]
+            tree = spanning_tree(session, queries, fitted.model, choosing)
+            session.report_progress(3, 3, "its marginals")
+            fitted = fitted.with_measured(measure(session, tree, two_way))
+        return fitted.released(session, "mst")

@@ -17,11 +17,10 @@ from priory.model.model import Model
 from priory.model.sampling import Seed
 from priory.model.tilted import row_cells
 from priory.privacy.budget import Budget
-from priory.privacy.curator import Curator
-from priory.privacy.journal import Transcript
 from priory.privacy.measurement import Measurement
 from priory.privacy.noise import Laplace, noise_within
 from priory.privacy.scores import Dependence
+from priory.privacy.session import Session, asking
 from priory.queries.domain import Clique, Domain
 from priory.queries.factor import Array
 from priory.queries.query import Query
@@ -61,34 +60,30 @@ class PrivBayes:
     def choice_share(self) -> Fraction:
         return Fraction(self.structure)
 
-    def run(self, curator: Curator, budget: Budget) -> Release:
+    def run(self, session: Session, budget: Budget) -> Release:
         """Pick a network, then measure its families."""
         if not self.usefulness > 0 or self.candidates < 1 or not 0 < self.structure < 1:
             raise OptionError("PrivBayes", f"usefulness and candidates are above 0, structure is a share; got {self}")
         if self.estimator not in ("network", "graphical"):
             raise OptionError("estimator", f"'network' or 'graphical'; got {self.estimator!r}")
-        count = counted(curator, budget)
+        count = counted(session, budget)
         learning, measuring = count.rest.split([self.structure, 1 - self.structure])
-        most_cells = useful_cells(count.total, measuring.part(Fraction(1, len(curator.domain))), self.usefulness)
-        families, spent = self._network(curator, learning, most_cells)
-        queries = [Query.marginal(curator.domain, (child, *parents)) for child, parents in families]
-        # What was not needed to pick parents, because nothing could have any, makes the families less noisy.
-        measurements = measure(curator, queries, measuring.worth(count.rest.amount - spent))
+        most_cells = useful_cells(count.total, measuring.part(Fraction(1, len(session.domain))), self.usefulness)
+        measurements: list[Measurement] = []
+        with asking():
+            families, spent = self._network(session, learning, most_cells)
+            queries = [Query.marginal(session.domain, (child, *parents)) for child, parents in families]
+            # What was not needed to pick parents, because nothing could have any, makes the families less noisy.
+            measurements = measure(session, queries, measuring.worth(count.rest.amount - spent))
         name = "privbayes" if self.estimator == "network" else "privbayes+pgm"
-        return self._modelled(Release(curator.domain, (count.measurement, *measurements), curator.statement(name)))
+        release = Release(session.domain, (count.measurement, *measurements), session.statement(name))
+        # A graphical model is what any release gets by default, and one without families has no network to draw along.
+        is_drawn = self.estimator == "network" and bool(measurements)
+        return release.with_model(network_model(release, seed=self.seed)) if is_drawn else release
 
-    def recovered(self, release: Release, transcript: Transcript, budget: Budget) -> Release:
-        """The release of a run that ended early; without all families it has no network to draw rows along."""
-        measured = {name for m in release.measurements for name in m.query.clique}
-        return self._modelled(release) if measured == set(release.domain) else release
-
-    def _modelled(self, release: Release) -> Release:
-        """The release with rows drawn along the network; a graphical model is what any release gets by default."""
-        return release.with_model(network_model(release, seed=self.seed)) if self.estimator == "network" else release
-
-    def _network(self, curator: Curator, learning: Budget, most_cells: float) -> tuple[list[Family], Fraction]:
+    def _network(self, session: Session, learning: Budget, most_cells: float) -> tuple[list[Family], Fraction]:
         """The families in order, and what picking them cost."""
-        domain, rng = curator.domain, np.random.default_rng(self.seed)
+        domain, rng = session.domain, np.random.default_rng(self.seed)
         first = domain.attributes[int(rng.integers(len(domain)))]
         families: list[Family] = [(first, ())]
         spent = Fraction(0)
@@ -96,7 +91,7 @@ class PrivBayes:
             options = self._options(domain, [child for child, _ in families], most_cells, rng)
             if any(parents for _, parents in options):
                 queries = [Query.marginal(domain, (child, *parents)) for child, parents in options]
-                [pick] = curator.choose(queries, [], Dependence(tuple(child for child, _ in options)), share)
+                [pick] = session.choose(queries, [], Dependence(tuple(child for child, _ in options)), share)
                 families.append(options[pick.query])
                 spent += share.amount
             else:

@@ -225,12 +225,12 @@ class Replayed(Session):
         number = self._next(Numbered, _cost([noise], [share])).number
         if number.noise != noise:
             self._refuse()
-        return number
+        return replace(number, stddev=2.0**-functional.bits * noise.stddev)
 
     def check_finished(self) -> None:
-        """Refuse a transcript that has answers to more than was asked."""
-        if next(self._entries, None) is not None and next(self._entries, None) is not None:
-            self._number += 1
+        """Refuse a transcript in which more was asked."""
+        self._number += 1
+        if next(self._entries, None) is not None:
             self._refuse()
 
     @property

@@ -6,8 +6,8 @@ import numpy as np
 
 from priory.model.model import Model
 from priory.privacy.budget import Budget
-from priory.privacy.curator import Curator
 from priory.privacy.scores import L1Error
+from priory.privacy.session import Session
 from priory.queries.domain import Clique
 from priory.queries.query import Query
 
@@ -16,7 +16,7 @@ MOST_PAIRS = 5_000
 
 
 def spanning_tree(
-    curator: Curator,
+    session: Session,
     queries: Sequence[Query],
     model: Model,
     budget: Budget,
@@ -27,7 +27,7 @@ def spanning_tree(
     """Pairs of `queries` that join all attributes, or a forest: each joins two trees, and `model` errs on it most.
 
     Args:
-        curator: who chooses.
+        session: where they are chosen.
         queries: the pairs, by their cells or merged values.
         model: what they are compared with.
         budget: spent on all choices alike.
@@ -45,7 +45,7 @@ def spanning_tree(
         joins = [i for i, (a, b) in enumerate(pairs) if tree_of[a] != tree_of[b]]
         if len(joins) > MOST_PAIRS:
             joins = np.random.default_rng(number).choice(joins, MOST_PAIRS, replace=False).tolist()
-        [pick] = curator.choose([queries[i] for i in joins], [answers[i] for i in joins], L1Error(), share)
+        [pick] = session.choose([queries[i] for i in joins], [answers[i] for i in joins], L1Error(), share)
         chosen.append(queries[joins[pick.query]])
         tree_of = _joined(tree_of, pairs[joins[pick.query]])
     return chosen

@@ -1,7 +1,7 @@
 """DualQuery: a game in which queries are sampled privately and records are found that avoid them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
@@ -12,10 +12,9 @@ from priory.mechanisms.dualquery.data_player import Reward, best_record
 from priory.mechanisms.dualquery.estimates import answers, records_model
 from priory.mechanisms.steps.total import counted
 from priory.privacy.budget import Budget
-from priory.privacy.curator import Curator
-from priory.privacy.journal import Transcript
 from priory.privacy.prices import bounded_range_within, price_of_bounded_range
 from priory.privacy.scores import Payoff, Pick
+from priory.privacy.session import Session, asking
 from priory.queries.domain import Domain
 from priory.queries.workload import Workload
 from priory.release import Release
@@ -50,31 +49,25 @@ class DualQuery:
     seed: int = 0
     choice_share: ClassVar[Fraction] = Fraction(1)
 
-    def run(self, curator: Curator, budget: Budget) -> Release:
+    def run(self, session: Session, budget: Budget) -> Release:
         """Play the game."""
-        workload = self._checked(curator.domain)
-        count = counted(curator, budget)
+        workload = self._checked(session.domain)
+        count = counted(session, budget)
         rounds = self._affordable(count.rest, count.total) if self.rounds is None else self.rounds
         rng = np.random.default_rng(self.seed)
         played = [np.zeros(query.shape) for query in workload]
-        game = [_round(workload, curator.domain, self._first(rng), 0.0, rng)]
+        game = [_round(workload, session.domain, self._first(rng), 0.0, rng)]
         # The payoff of round t + 1 is t times as sensitive as that of one: these shares keep η the same.
         shares = count.rest.split([self._price(t, count.rest, count.total) for t in range(1, rounds)])
-        for t, share in enumerate(shares, start=1):
-            played = [s + answers(q, game[-1].row, curator.domain) for q, s in zip(workload, played, strict=True)]
-            estimates, payoff = [count.total * s for s in played], Payoff(t, count.total)
-            picks = curator.choose(workload.queries, estimates, payoff, share, draws=self.samples, kind="noisy-max")
-            game.append(_round(workload, curator.domain, picks, self._sharpness(share, t), rng))
-        return _released(Release(curator.domain, (count.measurement,), curator.statement("dualquery")), game)
-
-    def recovered(self, release: Release, transcript: Transcript, budget: Budget) -> Release:
-        """The release of a run that ended early: the game until then, of which the first round costs nothing."""
-        rng = np.random.default_rng(self.seed)
-        game = [_round(self.workload, release.domain, self._first(rng), 0.0, rng)]
-        for t, picked in enumerate(transcript.picks, start=1):
-            sharpness = self._sharpness(budget.worth(picked.share), t)
-            game.append(_round(self.workload, release.domain, picked.picks, sharpness, rng))
-        return _released(release, game)
+        with asking():
+            for t, share in enumerate(shares, start=1):
+                played = [s + answers(q, game[-1].row, session.domain) for q, s in zip(workload, played, strict=True)]
+                estimates, payoff = [count.total * s for s in played], Payoff(t, count.total)
+                picks = session.choose(workload.queries, estimates, payoff, share, draws=self.samples, kind="noisy-max")
+                game.append(_round(workload, session.domain, picks, self._sharpness(share, t), rng))
+        statement = session.statement("dualquery")
+        release = Release(session.domain, (count.measurement,), statement, rounds=tuple(game))
+        return release.with_model(records_model(release))
 
     def _checked(self, domain: Domain) -> Workload:
         if not all(part.is_counting for query in self.workload for part in query.parts):
@@ -115,12 +108,6 @@ class DualQuery:
         rows = np.array([query.rows for query in self.workload])
         chosen = rng.choice(len(rows), self.samples, p=rows / self.workload.rows)
         return tuple(Pick(int(i), int(rng.integers(rows[i])), is_complement=bool(rng.integers(2))) for i in chosen)
-
-
-def _released(release: Release, game: Sequence[Round]) -> Release:
-    """The release with the game and the model of its records."""
-    release = replace(release, rounds=tuple(game))
-    return release.with_model(records_model(release))
 
 
 def _round(

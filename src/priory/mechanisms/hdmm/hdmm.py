@@ -11,8 +11,8 @@ from priory.errors import OptionError, SizeError
 from priory.measure import measure
 from priory.mechanisms.hdmm.strategies import Strategy, marginals_strategy, union_strategy
 from priory.privacy.budget import Budget
-from priory.privacy.curator import Curator
 from priory.privacy.measurement import Measurement
+from priory.privacy.session import Session
 from priory.queries.domain import Domain
 from priory.queries.factor import Array, Factor
 from priory.queries.parts import Identity
@@ -47,12 +47,12 @@ class HDMM:
     kind: Kind = "best"
     choice_share: ClassVar[Fraction] = Fraction(0)
 
-    def run(self, curator: Curator, budget: Budget) -> Release:
+    def run(self, session: Session, budget: Budget) -> Release:
         """Measure the strategy."""
-        self.workload.checked(curator.domain)
-        strategy = self.strategy(is_pure=budget.is_pure)
-        measurements = measure(curator, strategy.queries, budget, shares=strategy.shares)
-        return Release(curator.domain, (*curator.public_count, *measurements), curator.statement(NAME))
+        self.workload.checked(session.domain)
+        strategy, known = self.strategy(is_pure=budget.is_pure), session.public_count
+        measurements = measure(session, strategy.queries, budget, shares=strategy.shares)
+        return Release(session.domain, (*known, *measurements), session.statement(NAME))
 
     def strategy(self, *, is_pure: bool) -> Strategy:
         """What will be asked; it depends on the workload alone."""

@@ -1,6 +1,6 @@
 """Prior update: noisy counts and marginals improve public data level by level, for all, then for each group [IDE]."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -14,13 +14,12 @@ from priory.mechanisms.ide.budget_plan import BudgetPlan, CandidateMarginals, bu
 from priory.mechanisms.ide.groups import expected_counts, likely_counts, raked, updated, weighed
 from priory.mechanisms.ide.hierarchy import Group, Level, drawn_rows, levels
 from priory.mechanisms.steps.public_rows import check_public_rows
-from priory.mechanisms.steps.total import Counted, counted
+from priory.mechanisms.steps.total import counted
 from priory.model.bases import PublicRows
 from priory.model.model import Model
 from priory.privacy.budget import Budget
-from priory.privacy.curator import Curator
-from priory.privacy.journal import Answered, Transcript
 from priory.privacy.measurement import Measurement
+from priory.privacy.session import Session, asking
 from priory.queries.domain import Clique, Domain
 from priory.queries.factor import Array
 from priory.queries.query import Query
@@ -61,41 +60,16 @@ class PriorUpdate:
     seed: int = 0
     choice_share: ClassVar[Fraction] = Fraction(0)
 
-    def run(self, curator: Curator, budget: Budget) -> Release:
+    def run(self, session: Session, budget: Budget) -> Release:
         """Spend `budget` and draw, for each group of the last level, as many rows as it is thought to have."""
-        hierarchy = self.levels(curator.domain)
-        curator.check(budget)
+        hierarchy = self.levels(session.domain)
+        session.check(budget)
         if self.way == "raking":
-            measured, priors, counts = self._raking(curator, budget, hierarchy)
+            measured, priors, counts = self._raking(session, budget, hierarchy)
         else:
-            look = counted(curator, budget, FIRST_LOOK)
-            ask = partial(measure, curator)
-            measured, priors, counts = self._noise_aware(look, hierarchy, ask, curator.report_progress)
-        release = Release(curator.domain, tuple(measured), curator.statement("prior-update"))
-        return self._drawn(release, hierarchy[-1], priors, counts)
-
-    def recovered(self, release: Release, transcript: Transcript, budget: Budget) -> Release:
-        """The release of a run that ended early: levels that were not answered keep what is known from those above.
-
-        Not of raking, which needs the answers of every level.
-        """
-        if self.way == "raking":
-            raise OptionError("way", "raking needs the answers of every level")
-        hierarchy = self.levels(release.domain)
-        first, *_ = release.measurements
-        is_public = transcript.public_total is not None
-        look = Counted(first, budget.worth(budget.amount) if is_public else budget.part(1 - FIRST_LOOK))
-        batches = iter(transcript.answers if is_public else transcript.answers[1:])
-
-        def ask(queries: Sequence[Query], share: Budget) -> list[Measurement]:  # noqa: ARG001 - what `measure` takes
-            return list(next(batches, Answered(())).measurements)
-
-        _, priors, counts = self._noise_aware(look, hierarchy, ask, lambda number, of: None)  # noqa: ARG005 - as above
-        return self._drawn(release, hierarchy[-1], priors, counts)
-
-    def _drawn(self, release: Release, last: Level, priors: Sequence[Array], counts: Array) -> Release:
-        """The release with rows drawn for every group, where there are any."""
-        rows = drawn_rows(self.public, last, priors, np.rint(counts), self.seed)
+            measured, priors, counts = self._noise_aware(session, budget, hierarchy)
+        release = Release(session.domain, tuple(measured), session.statement("prior-update"))
+        rows = drawn_rows(self.public, hierarchy[-1], priors, np.rint(counts), self.seed)
         if not len(rows):
             return release
         return release.with_model(Model.of(PublicRows(rows, release.domain), {}, len(rows)))
@@ -115,34 +89,41 @@ class PriorUpdate:
         pairs = tuple(strongest_pairs(self.public, features)) if len(self.by) > 1 else ()
         return [*[pairs] * (len(self.by) - 1), tuple(unrelated_singles(self.public, features))]
 
-    def _raking(self, curator: Curator, budget: Budget, hierarchy: Sequence[Level]) -> "_Updated":
+    def _raking(self, session: Session, budget: Budget, hierarchy: Sequence[Level]) -> "_Updated":
         """Counts and marginals of each level for an equal part of the budget each, and every marginal met."""
         measured: list[Measurement] = []
         priors, counts = [self.public.shares], np.zeros(0)
         shares, rake = iter(budget.split([1] * (2 * len(hierarchy)))), partial(raked, epochs=self.epochs)
         for number, level in enumerate(hierarchy, start=1):
-            curator.report_progress(number, of=len(hierarchy))
-            [counted_here] = measure(curator, [Query.marginal(curator.domain, level.attributes)], next(shares))
+            session.report_progress(number, of=len(hierarchy))
+            [counted_here] = measure(session, [Query.marginal(session.domain, level.attributes)], next(shares))
             counts = np.rint(np.maximum(level.counts(counted_here), 0.0))
-            tables = measure(curator, level.queries(curator.domain), next(shares))
+            tables = measure(session, level.queries(session.domain), next(shares))
             priors = updated(self.public, level, priors, counts, tables, update=rake)
             measured += [counted_here, *tables]
         return measured, priors, counts
 
-    def _noise_aware(
-        self, look: Counted, hierarchy: Sequence[Level], ask: "_Ask", report_progress: "_Report"
-    ) -> "_Updated":
-        """Counts of the last level, then marginals of those levels where they are expected to help."""
-        domain = self.public.domain
+    def _noise_aware(self, session: Session, budget: Budget, hierarchy: Sequence[Level]) -> "_Updated":
+        """Counts of the last level, then marginals of those levels where they are expected to help.
+
+        Levels that are not answered keep what is known from those above.
+        """
+        domain, look = session.domain, counted(session, budget, FIRST_LOOK)
         plan = budget_plan(look.rest, domain, hierarchy, self._choices(hierarchy), look.total)
-        counting = ask([Query.marginal(domain, hierarchy[-1].attributes if plan.counts_groups else ())], plan.counting)
+        counting: list[Measurement] = []
+        with asking():
+            asked = Query.marginal(domain, hierarchy[-1].attributes if plan.counts_groups else ())
+            counting = measure(session, [asked], plan.counting)
         counts = self._counts(hierarchy[-1], [look.measurement, *counting][-1], plan)
         measured, priors = [look.measurement, *counting], [self.public.shares]
         weigh = partial(weighed, records=self.public.records, seed=self.seed)
         each = zip(hierarchy, plan.workloads, plan.shares, strict=True)
         for number, (level, workload, share) in enumerate(each, start=1):
-            report_progress(number, len(hierarchy))
-            tables = [] if share is None else ask([level.query(domain, clique) for clique in workload], share)
+            session.report_progress(number, len(hierarchy))
+            tables: list[Measurement] = []
+            with asking():
+                if share is not None:
+                    tables = measure(session, [level.query(domain, clique) for clique in workload], share)
             priors = updated(self.public, level, priors, level.sums(hierarchy[-1], counts), tables, update=weigh)
             measured += tables
         return measured, priors, counts
@@ -165,5 +146,3 @@ class PriorUpdate:
 
 
 _Updated = tuple[list[Measurement], list[Array], Array]
-_Ask = Callable[[Sequence[Query], Budget], list[Measurement]]
-_Report = Callable[[int, int], None]

@@ -20,10 +20,9 @@ from priory.model.engine.plan import MEMORY_IN_BYTES, plan
 from priory.model.model import Model
 from priory.model.structural_zeros import without_zeros
 from priory.privacy.budget import Budget
-from priory.privacy.curator import Curator
-from priory.privacy.journal import Transcript
 from priory.privacy.measurement import Measurement
 from priory.privacy.scores import AbsoluteError
+from priory.privacy.session import Session, asking
 from priory.queries.domain import Clique, Domain
 from priory.queries.workload import Workload
 from priory.release import Release
@@ -67,30 +66,27 @@ class MWEM:
     rounds: int | None = None
     choice_share: ClassVar[Fraction] = Fraction(1, 2)
 
-    def run(self, curator: Curator, budget: Budget) -> Release:
+    def run(self, session: Session, budget: Budget) -> Release:
         """Pick and measure, a round at a time."""
-        workload = self.workload.checked(curator.domain)
-        rounds = len(curator.domain) if self.rounds is None else self.rounds
+        workload = self.workload.checked(session.domain)
+        rounds = len(session.domain) if self.rounds is None else self.rounds
         if rounds < 1:
             raise OptionError("rounds", f"at least one; got {rounds}")
-        self._allowed(curator.domain, [])
-        count = counted(curator, budget)
-        models = [Model(without_zeros(Uniform(curator.domain), curator.impossible), {}, count.total)]
+        self._allowed(session.domain, [])
+        count = counted(session, budget)
+        models = [Model(without_zeros(Uniform(session.domain), session.impossible), {}, count.total)]
         measured: list[Measurement] = []
         shares = zip(*[iter(count.rest.split([1] * 2 * rounds))] * 2, strict=True)
-        for number, (picking, measuring) in enumerate(shares, start=1):
-            curator.report_progress(number, rounds)
-            answers, allowed = models[-1].answers(workload.queries), self._allowed(curator.domain, measured)
-            [pick] = curator.choose(workload.queries, answers, AbsoluteError(), picking, allowed=allowed)
-            query = workload.queries[pick.query].row(pick.cell or 0)
-            measured += measure(curator, [query], measuring)
-            models = self._with(models, curator.domain, measured, count.total)
-        release = Release(curator.domain, (count.measurement, *measured), curator.statement(self.update.name))
+        with asking():
+            for number, (picking, measuring) in enumerate(shares, start=1):
+                session.report_progress(number, rounds)
+                answers, allowed = models[-1].answers(workload.queries), self._allowed(session.domain, measured)
+                [pick] = session.choose(workload.queries, answers, AbsoluteError(), picking, allowed=allowed)
+                query = workload.queries[pick.query].row(pick.cell or 0)
+                measured += measure(session, [query], measuring)
+                models = self._with(models, session.domain, measured, count.total)
+        release = Release(session.domain, (count.measurement, *measured), session.statement(self.update.name))
         return release.with_model(self.update.final(models))
-
-    def recovered(self, release: Release, transcript: Transcript, budget: Budget) -> Release:
-        """The release of a run that ended early, with the model after its last whole round."""
-        return release.with_model(self.model(release))
 
     def model(self, release: Release) -> Model:
         """The model of a release of this mechanism, worked out again from its measurements."""

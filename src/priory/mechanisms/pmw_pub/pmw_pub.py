@@ -13,16 +13,15 @@ from priory.estimate.papers.multiplicative_weights import exponents, stepped
 from priory.measure import measure
 from priory.mechanisms.pmw_pub.row_weights import RowWeights, cell_query, every_cell
 from priory.mechanisms.steps.public_rows import check_public_rows
-from priory.mechanisms.steps.total import counted, released_total
+from priory.mechanisms.steps.total import counted
 from priory.model.bases import PublicRows
 from priory.model.model import Model
 from priory.model.rows import Places
 from priory.privacy.budget import Budget
 from priory.privacy.choice import ChoiceKind, choice_within
-from priory.privacy.curator import Curator
-from priory.privacy.journal import Transcript
 from priory.privacy.measurement import Measurement
 from priory.privacy.scores import AbsoluteError, Pick
+from priory.privacy.session import Session, asking
 from priory.queries.domain import Domain
 from priory.queries.factor import Array
 from priory.queries.workload import Workload
@@ -114,28 +113,15 @@ class PMWPub:
     def choice_share(self) -> Fraction:
         return Fraction(self.shares[0], sum(self.shares))
 
-    def run(self, curator: Curator, budget: Budget) -> Release:
+    def run(self, session: Session, budget: Budget) -> Release:
         """Spend at most `budget`: no more than the first round where that finds nothing to improve."""
-        weights = self.start(curator.domain)
-        curator.check(budget)
-        count = counted(curator, budget)
-        iterates = self.iterates(curator, count.rest, weights, count.total)
-        release = Release(curator.domain, (count.measurement, *iterates.measurements), curator.statement("pmw-pub"))
-        return self._modelled(release, iterates, count.total)
-
-    def recovered(self, release: Release, transcript: Transcript, budget: Budget) -> Release:
-        """The release of a run that ended early, with the weights after its last whole round."""
-        total = released_total(release.measurements)
-        weights = self.start(release.domain)
-        iterates = Iterates(weights, np.zeros(len(weights.logs)), {}, ())
-        batches = transcript.answers if transcript.public_total is not None else transcript.answers[1:]
-        for picked, answered in zip(transcript.picks, batches, strict=False):
-            iterates = self._moved(iterates, picked.picks[0], answered.measurements[0], total)
-        return self._modelled(release, iterates, total)
-
-    def _modelled(self, release: Release, iterates: Iterates, total: float) -> Release:
+        weights = self.start(session.domain)
+        session.check(budget)
+        count = counted(session, budget)
+        iterates = self.iterates(session, count.rest, weights, count.total)
+        release = Release(session.domain, (count.measurement, *iterates.measurements), session.statement("pmw-pub"))
         base = iterates.last.public_rows(release.domain, None if self.iterate == "last" else iterates.average)
-        return release.with_model(Model.of(base, {}, total))
+        return release.with_model(Model.of(base, {}, count.total))
 
     def start(self, domain: Domain) -> RowWeights:
         """The weights before the first round; validates all options before spending."""
@@ -146,16 +132,17 @@ class PMWPub:
         queries = workload.checked(domain).queries
         return RowWeights.of(queries, every_cell(domain, len(queries)) if self.public is None else self.public)
 
-    def iterates(self, curator: Curator, budget: Budget, weights: RowWeights, total: float) -> Iterates:
+    def iterates(self, session: Session, budget: Budget, weights: RowWeights, total: float) -> Iterates:
         """The rounds themselves."""
         iterates = Iterates(weights, np.zeros(len(weights.logs)), {}, ())
         rounds, rest = self.rounds, budget
-        if rounds is None:
-            probe, rest = budget.split((PROBE_SHARE, 1 - PROBE_SHARE))
-            iterates = self._round(curator, probe, iterates, total)
-            rounds = self._informative(iterates, rest, total)
-        for share in rest.split([1] * rounds) if rounds else ():
-            iterates = self._round(curator, share, iterates, total)
+        with asking():
+            if rounds is None:
+                probe, rest = budget.split((PROBE_SHARE, 1 - PROBE_SHARE))
+                iterates = self._round(session, probe, iterates, total)
+                rounds = self._informative(iterates, rest, total)
+            for share in rest.split([1] * rounds) if rounds else ():
+                iterates = self._round(session, share, iterates, total)
         return iterates
 
     def _informative(self, iterates: Iterates, budget: Budget, total: float) -> int:
@@ -172,18 +159,14 @@ class PMWPub:
         spread = max(error, 0.0) * total / (scale * math.log(max(candidates, 2)))
         return min(int(spread if budget.is_pure else spread**2), MOST_ROUNDS)
 
-    def _round(self, curator: Curator, share: Budget, iterates: Iterates, total: float) -> Iterates:
+    def _round(self, session: Session, share: Budget, iterates: Iterates, total: float) -> Iterates:
         """One round: choose a cell, measure it, step towards it and towards the past ones that are as far off."""
         choosing, measuring = share.split(self.shares)
         queries = iterates.last.queries
         answers = iterates.last.answers(total)
         allowed = self._allowed(iterates)
-        [pick] = curator.choose(queries, answers, AbsoluteError(), choosing, allowed=allowed, kind=self.choice)
-        [measurement] = measure(curator, [cell_query(queries[pick.query], pick.cell or 0)], measuring)
-        return self._moved(iterates, pick, measurement, total)
-
-    def _moved(self, iterates: Iterates, pick: Pick, measurement: Measurement, total: float) -> Iterates:
-        """The weights after a cell was measured."""
+        [pick] = session.choose(queries, answers, AbsoluteError(), choosing, allowed=allowed, kind=self.choice)
+        [measurement] = measure(session, [cell_query(queries[pick.query], pick.cell or 0)], measuring)
         measurements = (*iterates.measurements, measurement)
         cells = iterates.cells_with(pick, measurement, total)
         rng = np.random.default_rng((self.seed, len(measurements)))

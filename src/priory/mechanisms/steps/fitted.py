@@ -13,8 +13,8 @@ from priory.mechanisms.steps.public_rows import starting_base
 from priory.model.bases import Base, PublicRows, Uniform
 from priory.model.model import Model
 from priory.model.structural_zeros import without_zeros
-from priory.privacy.curator import Curator
 from priory.privacy.measurement import Measurement
+from priory.privacy.session import Session
 from priory.queries.domain import Clique
 from priory.queries.factor import Array
 from priory.release import Release
@@ -58,17 +58,17 @@ class Fitted:
     gone: tuple[str, ...] = ()  # columns that have drifted away from public rows, which were therefore left out
 
     @classmethod
-    def start(cls, curator: Curator, base: Base) -> "Fitted":
+    def start(cls, session: Session, base: Base) -> "Fitted":
         """The state before anything is paid: the base has no structural zeros, a public number of rows is in."""
-        base = without_zeros(base, curator.impossible)
-        return cls(base, curator.public_count, Model(base, {}, max(1.0, curator.public_total or 1.0)))
+        base = without_zeros(base, session.impossible)
+        return cls(base, session.public_count, Model(base, {}, max(1.0, session.public_total or 1.0)))
 
-    def without_drifted(self, curator: Curator, public: PublicRows) -> "Fitted":
+    def without_drifted(self, session: Session, public: PublicRows) -> "Fitted":
         """Estimated anew without public rows, where by the noisy answers some of their columns have drifted."""
         gone = _drifted(self.model, public, self.measurements)
         if not gone:
             return self
-        start = Fitted.start(curator, Uniform(self.base.domain))
+        start = Fitted.start(session, Uniform(self.base.domain))
         return replace(start, measurements=(), gone=gone).with_measured(self.measurements)
 
     @property
@@ -106,8 +106,8 @@ class Fitted:
         model, after = nudged(self.model, evidence(together), marginal)
         return replace(self, measurements=together, model=model), after
 
-    def released(self, curator: Curator, mechanism: str) -> Release:
+    def released(self, session: Session, mechanism: str) -> Release:
         """The measurements and the model as a release, with the statement of what was spent."""
-        statement = curator.statement(mechanism)
+        statement = session.statement(mechanism)
         model = noted(self.model, said_of(self.gone)) if self.gone else self.model
         return Release(self.base.domain, self.measurements, statement, estimate=model)

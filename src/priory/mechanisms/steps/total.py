@@ -6,8 +6,8 @@ from fractions import Fraction
 
 from priory.measure import measure
 from priory.privacy.budget import Budget
-from priory.privacy.curator import Curator
 from priory.privacy.measurement import Measurement
+from priory.privacy.session import Session
 from priory.queries.query import Query
 
 # The part of the budget that measures the number of rows where it is secret; whatever has an n in it uses this noisy n.
@@ -32,11 +32,11 @@ class Counted:
         return max(1.0, float(self.measurement.values))
 
 
-def counted(curator: Curator, budget: Budget, share: Fraction = SHARE) -> Counted:
+def counted(session: Session, budget: Budget, share: Fraction = SHARE) -> Counted:
     """The number of rows: as it is under replace-one with a row a person, else for `share` of the budget."""
-    for measurement in curator.public_count:
+    for measurement in session.public_count:
         return Counted(measurement, budget.worth(budget.amount))
-    [measurement] = measure(curator, [Query.marginal(curator.domain, ())], budget.part(share))
+    [measurement] = measure(session, [Query.marginal(session.domain, ())], budget.part(share))
     return Counted(measurement, budget.part(1 - share))
 
 
