@@ -248,7 +248,7 @@ if how == "full":
         return answer(self, *args, **more)
     curator.Curator.choose = choose
 else:
-    release.Dense.modelled = release.constrained = planted
+    release.modelled = release.constrained = planted
 main(sys.argv[3:])
 """
 

@@ -11,7 +11,7 @@ import numpy as np
 from priory.errors import OptionError
 from priory.estimate.first_model import drawn_rows, first_model, of_single_attributes
 from priory.estimate.measured import evidence, noisy
-from priory.estimate.rows.weigh import LEAST_STDDEV, mixture, weighed
+from priory.estimate.rows.weigh import CAUTION, LEAST_STDDEV, mixture, weighed
 from priory.estimate.rows.work import Work
 from priory.measure import measure
 from priory.mechanisms.aim import AIM
@@ -34,6 +34,8 @@ from priory.work import stage
 
 # Of more pairs of attributes cliques take minutes to choose; a pure budget is left to the same mechanism.
 MOST_PAIRS = 1_200
+# What a release says of its public rows.
+SHARES = "Public rows have {:.0%} of the weight and drawn rows the rest, as noisy answers say."
 
 Answers = tuple[Measurement, ...]
 
@@ -128,14 +130,16 @@ class Weighing:
         # No answer is believed twice: it is in the first model, or rows are weighed by it.
         answers = [*others, *everything] if len(others) + len(everything) <= 2 * self.work.marginals else everything
         with stage(0.2, 1.0, "weighing rows"):
-            rows, note = drawn_rows(first, self.work.rows_for(first.total, len(answers)), self.seed), ""
+            rows, share = drawn_rows(first, self.work.rows_for(first.total, len(answers)), self.seed), 0.0
             if self.public is not None:
                 public = self._public_rows(self.public, first.total, one_ways.measurements, inside)
-                rows, note = _mixed(public, rows, first.total, everything)
+                rows, share = _mixed(public, rows, first.total, everything)
             if not answers:
                 return first if self.public is None else replace(first, base=rows, potentials={})
-            model = weighed(noisy(answers, LEAST_STDDEV), rows, first.total, device=self.device)
-        return _with_degrees_of(first, noted(model, note) if note else model)
+            answers = noisy(answers, LEAST_STDDEV)
+            model = weighed(answers, rows, first.total, caution=CAUTION * share, device=self.device)
+        model = model if self.public is None else noted(model, SHARES.format(share))
+        return _with_degrees_of(first, model)
 
     def _public_rows(
         self, public: PublicRows, total: float, one_ways: Answers, pairs: Sequence[Measurement]
@@ -143,7 +147,7 @@ class Weighing:
         """Public rows that know what drawn ones do: weighed by one-way marginals, which differ most, then by pairs."""
         rows = neighbourhood(public, self.outside, np.random.default_rng(self.seed))
         for known in ([m for m in evidence(one_ways) if m.query.clique], pairs):
-            rows = _rows_of(weighed(noisy(known, LEAST_STDDEV), rows, total)) if known else rows
+            rows = _rows_of(weighed(noisy(known, LEAST_STDDEV), rows, total, caution=CAUTION)) if known else rows
         return rows
 
     def _aimed(self, domain: Domain) -> list[Query]:
@@ -188,12 +192,9 @@ def _rows_of(model: Model) -> PublicRows:
 
 def _mixed(
     public: PublicRows, drawn: PublicRows, total: float, everything: Sequence[Measurement]
-) -> tuple[PublicRows, str]:
-    """Public and drawn rows with the shares that answers to everything give them, and what to say of it."""
-    if not everything:
-        return public, ""
-    rows, share = mixture(public, drawn, noisy(everything, LEAST_STDDEV), total)
-    return rows, f"Public rows have {share:.0%} of the weight and drawn rows the rest, as noisy answers say."
+) -> tuple[PublicRows, float]:
+    """Public and drawn rows with the share that answers to everything give the public ones; these alone before."""
+    return mixture(public, drawn, noisy(everything, LEAST_STDDEV), total) if everything else (public, 1.0)
 
 
 def _with_degrees_of(first: Model, last: Model) -> Model:

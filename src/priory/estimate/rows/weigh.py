@@ -33,7 +33,7 @@ MOST_TEMPERATURE = 1000.0
 # Of fits whose errors differ by less than this part, the one that stays closest to the rows is taken: it has less noise
 # in small cells, which count little in squares of errors.
 CLOSE = 0.03
-# A prior is left where that gains more than so many standard errors: among many answers some noise is large.
+# Public rows are left where that gains more than so many standard errors: among many answers some noise is large.
 CAUTION = 2.0
 # How many places, rows times queries, the search for m goes over; more rows are thinned for it.
 SEARCHED = 20_000_000
@@ -46,6 +46,7 @@ def weighed(
     base: PublicRows,
     total: float,
     *,
+    caution: float = 0.0,
     searched: int = SEARCHED,
     device: str | None = None,
 ) -> Model:
@@ -55,6 +56,7 @@ def weighed(
         measurements: what they are weighed by.
         base: the rows.
         total: how many records they stand for.
+        caution: how many standard errors of its own what is gained must exceed for the rows not to stay as they came.
         searched: how many places, rows times queries, the search for m goes over.
         device: a device of torch on which they are fitted, such as "cuda"; without one on the CPU.
     """
@@ -63,7 +65,7 @@ def weighed(
     # Three fits to a part of the rows, and one to all of them where these are more.
     searching = 3 * len(part.codes)
     with stage(0.0, searching / (searching + (0 if part is base else len(base.codes))), _WORDS):
-        found = _of_least_error(search, _most_calls(len(part.codes), len(measurements)))
+        found = _of_least_error(search, _most_calls(len(part.codes), len(measurements)), caution)
     if part is base or found.multiple is None:
         fit = found.fit
     else:
@@ -126,7 +128,7 @@ def _as_array(shares: Any) -> Array:  # noqa: ANN401
     return np.asarray(shares if isinstance(shares, np.ndarray) else shares.cpu().numpy(), dtype=np.float64)
 
 
-def _of_least_error(fits: RowFits, most: int) -> _Found:
+def _of_least_error(fits: RowFits, most: int, caution: float) -> _Found:
     """The fit of least estimated error at the likely number of records, at twice it, and on at four times or half."""
     answers = fits.answers
     signs = answers.tensor(random_signs(len(answers.values)))
@@ -149,10 +151,9 @@ def _of_least_error(fits: RowFits, most: int) -> _Found:
     is_colder = found[2].error < found[1].error
     found.append(at(0.5, found[2].fit) if is_colder else at(4.0, found[1].fit))
     least = min(found[1:], key=lambda each: each.error)
-    # Rows stay as they came unless what is gained exceeds its own standard error by far.
     moved = answers.predicted(least.fit.shares) - answers.predicted(base.shares)
     squares = float(answers.dot(moved * moved, answers.precision))
-    if as_they_came.error - least.error < CAUTION * math.sqrt(4 * squares + 8 * least.degrees_of_freedom):
+    if as_they_came.error - least.error <= caution * math.sqrt(4 * squares + 8 * least.degrees_of_freedom):
         return as_they_came
     close = [each for each in found[1:] if each.error <= least.error + CLOSE * abs(least.error)]
     return max(close, key=lambda each: each.multiple or 0.0)

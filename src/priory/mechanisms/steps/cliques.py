@@ -46,6 +46,8 @@ def telling_first(
         rows: drawn from the model, of which pairs far apart in a junction tree would take gigabytes.
         telling: how many standard deviations of its noise a pair must be off.
     """
+    if not coarse:
+        return [], []
     table = Coarsened.of(coarse, begin)
     model = sampled(estimated(table.summed(begin), Uniform(table.domain)), rows)
     drawn = rows if table.domain.size > rows else math.inf
