@@ -202,12 +202,12 @@ def assembled(
     where_from = np.full(len(found.estimate), found.source, dtype=object) if sources is None else sources
     columns = dict(cells)
     for name, values in {"estimate": found.estimate, "low": low, "high": high}.items():
-        columns[_free(name, cells)] = as_cells(values)
-    columns[_free("source", cells)] = Cells(where_from)
+        columns[free_name(name, cells)] = as_cells(values)
+    columns[free_name("source", cells)] = Cells(where_from)
     return Table(columns, notes)
 
 
-def _free(name: str, taken: Mapping[str, Cells]) -> str:
+def free_name(name: str, taken: Mapping[str, Cells]) -> str:
     """A name for a column of answers that no column of the user's has."""
     while name in taken:
         name += "_"

@@ -17,7 +17,7 @@ from priory.answer.redrawing import Redrawing
 from priory.answer.where import Given
 from priory.data.schema import Schema
 from priory.data.table import Table, html_facts
-from priory.errors import OptionError, PrioryError, ReleaseError
+from priory.errors import PrioryError, ReleaseError
 from priory.estimate.measured import evidence, smallest
 from priory.model.model import Model
 from priory.model.sampling import Seed, checked_count
@@ -149,12 +149,10 @@ class Release:
 
         With several shares, there is a column `at`, and the answers to each share follow one another.
         """
+        basis = self.basis(level, draws)
         if isinstance(at, list | tuple):
-            if not at:
-                raise OptionError("at", "at least one share from 0 to 1; got none")
-            each = [self.quantile(column, share, by=by, where=where, level=level, draws=draws) for share in at]
-            return Table.joined([table.labelled("at", share) for table, share in zip(each, at, strict=True)])
-        return self._answered(quantiles.quantile(self.basis(level, draws), column, at, by, where), level)
+            return self._answered(quantiles.quantiles(basis, column, at, by, where), level)
+        return self._answered(quantiles.quantile(basis, column, at, by, where), level)
 
     def median(
         self, column: str, *, by: Names = (), where: Given = None, level: float | None = LEVEL, draws: int = DRAWS
