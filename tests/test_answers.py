@@ -257,6 +257,22 @@ def test_where_an_estimate_cannot_be_repeated_only_what_was_measured_has_an_inte
     assert column(unknown, "low") == column(unknown, "high") == [None, None]
 
 
+def test_the_interval_of_a_mean_does_not_depend_on_where_zero_is() -> None:
+    values = np.arange(500) % 60
+    groups = np.where(values < 20, "a", "b").tolist()
+    found = []
+    for zero in (0, 10**9, 10**12):
+        columns = [f"  {name}: {{kind: category, levels: [a, b], other: b}}" for name in ("g", "h")]
+        columns.append(f"  x: {{kind: integer, bounds: [{zero}, {zero + 59}], bins: 6, nullable: true}}")
+        schema = Schema.parse("\n".join(["priory: 1", "name: far", "columns:", *columns]))
+        data = {"x": values + zero, "g": groups, "h": groups}
+        release = fit(data, schema, rho=0.1, mechanism="mst", randomness=Replay(seed=0))
+        table = release.mean("x", by=["g", "h"], draws=5)
+        found.append([[end - zero for end in column(table, name)] for name in ("estimate", "low", "high")])
+    np.testing.assert_allclose(found[1], found[0], atol=1e-5)
+    np.testing.assert_allclose(found[2], found[0], atol=0.01)
+
+
 def test_no_end_of_a_mean_lies_where_no_mean_can() -> None:
     release = fit(rows(20), SCHEMA, rho="0.001", mechanism="independent", randomness=Replay(seed=1))
     table = release.mean("children", level=0.99, draws=10)
