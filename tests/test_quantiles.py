@@ -107,6 +107,14 @@ def _uncounted(note: str) -> str:
     return "bins" if "narrower bins" in note else note
 
 
+def test_shares_may_come_in_anything_that_lists_them() -> None:
+    release, shares = released("columns"), [0.25, 0.75]
+    wanted = release.quantile("age", shares).to_dict()
+    others: list[Any] = [tuple(shares), np.array(shares), np.array(shares, dtype=np.float32), iter(shares)]
+    for given_as in others:
+        assert release.quantile("age", given_as).to_dict() == wanted
+
+
 def test_shares_that_are_none_are_refused() -> None:
     release = released("columns")
     with pytest.raises(OptionError, match="at least one share"):

@@ -121,6 +121,8 @@ class Grid:
 
 def checked_columns(schema: Schema, names: Names, argument: str = "columns") -> tuple[ModelledColumn, ...]:
     """The modelled columns of these names, each named once."""
+    if not isinstance(names, Iterable):
+        raise OptionError(argument, f"the name of a column, or a list of names; got {names!r}")
     names = (names,) if isinstance(names, str) else tuple(names)
     columns = tuple(modelled(schema, name, argument) for name in names)
     twice = [name for i, name in enumerate(names) if name in names[:i]]

@@ -20,6 +20,8 @@ from priory.data.table import Table
 from priory.errors import OptionError
 from priory.queries.factor import Array
 
+_ENDS = ("estimate", "low", "high")
+
 
 def quantile(basis: Basis, name: str, at: float = 0.5, by: Names = (), where: Given = None) -> Table:
     """The value that a share `at` of each group's rows lies below, missing values left out.
@@ -41,12 +43,12 @@ def quantiles(basis: Basis, name: str, at: Sequence[float], by: Names = (), wher
     return _table(grid, column, shares, {free_name("at", cells): Cells(np.repeat(shares, grid.size)), **cells})
 
 
-def _checked(at: Sequence[float]) -> Array:
+def _checked(at: Sequence[object]) -> Array:
     """Shares as an array, if they are some."""
     if not at:
         raise OptionError("at", "at least one share from 0 to 1; got none")
     for share in at:
-        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
+        if isinstance(share, bool) or not isinstance(share, int | float | np.floating) or not 0 <= share <= 1:
             raise OptionError("at", f"a share from 0 to 1; got {share!r}")
     return np.array(at, dtype=np.float64)
 
@@ -88,8 +90,8 @@ def _intervals(
 
 
 def _one_after_another(found: Sequence[Interval]) -> Interval:
-    ends = ([getattr(each, end) for each in found] for end in ("estimate", "low", "high"))
-    return Interval(*map(np.concatenate, ends), found[0].source)
+    estimate, low, high = (np.concatenate([getattr(each, end) for each in found]) for end in _ENDS)
+    return Interval(estimate, low, high, found[0].source)
 
 
 def _curve(cells: Sequence[Drawn], weights: Sequence[Array], at: float, places: int) -> Drawn:

@@ -68,8 +68,7 @@ def mean(basis: Basis, name: str, by: Names = (), where: Given = None) -> Table:
     least, most = _reach(column, weights)
     notes = hidden_notes(column, found, wider)
     is_cut = column.is_coarse
-    ends = (end + middle for end in (wider.estimate, wider.low, wider.high))
-    wider = Interval(*ends, wider.source)
+    wider = Interval(wider.estimate + middle, wider.low + middle, wider.high + middle, wider.source)
     return _table(
         grid, grid.cells(), wider, least=least, most=most, is_cut=is_cut, notes=notes, as_cells=column.means_at
     )
