@@ -257,6 +257,22 @@ def test_where_an_estimate_cannot_be_repeated_only_what_was_measured_has_an_inte
     assert column(unknown, "low") == column(unknown, "high") == [None, None]
 
 
+def test_the_interval_of_a_mean_does_not_depend_on_where_zero_is() -> None:
+    values = np.arange(500) % 60
+    groups = np.where(values < 20, "a", "b").tolist()
+    found = []
+    for zero in (0, 10**9, 10**12):
+        columns = [f"  {name}: {{kind: category, levels: [a, b], other: b}}" for name in ("g", "h")]
+        columns.append(f"  x: {{kind: integer, bounds: [{zero}, {zero + 59}], bins: 6, nullable: true}}")
+        schema = Schema.parse("\n".join(["priory: 1", "name: far", "columns:", *columns]))
+        data = {"x": values + zero, "g": groups, "h": groups}
+        release = fit(data, schema, rho=0.1, mechanism="mst", randomness=Replay(seed=0))
+        table = release.mean("x", by=["g", "h"], draws=5)
+        found.append([[end - zero for end in column(table, name)] for name in ("estimate", "low", "high")])
+    np.testing.assert_allclose(found[1], found[0], atol=1e-5)
+    np.testing.assert_allclose(found[2], found[0], atol=0.01)
+
+
 def test_no_end_of_a_mean_lies_where_no_mean_can() -> None:
     release = fit(rows(20), SCHEMA, rho="0.001", mechanism="independent", randomness=Replay(seed=1))
     table = release.mean("children", level=0.99, draws=10)
@@ -289,6 +305,29 @@ def test_intervals_of_means_and_counts_hold_the_truth_about_as_often_as_they_say
     assert hits >= 32
 
 
+@pytest.mark.parametrize("container", ["dict", "pandas", "polars", "arrow"])
+@pytest.mark.parametrize("name", ["sex", "day", "pay band", "children", "smoker"])
+def test_a_condition_takes_the_values_that_answers_have_in_every_container(name: str, container: str) -> None:
+    library = {"dict": "numpy", "arrow": "pyarrow"}.get(container, container)
+    pytest.importorskip(library)
+    columns = {
+        "day": "{kind: date, bounds: [2000-01-01, 2000-01-03], bins: {every: day}, nullable: true}",
+        "sex": "{kind: category, levels: [F, M], nullable: true}",
+        "pay band": "{kind: ordinal, levels: [low, mid, high], nullable: true}",
+        "children": "{kind: integer, bounds: [0, 3], nullable: true}",
+        "smoker": "{kind: boolean, nullable: true}",
+    }
+    lines = [f"  {each}: {words}" for each, words in columns.items()]
+    schema = Schema.parse("\n".join(["priory: 1", "name: listed", "columns:", *lines]))
+    data = {**{each: values for each, values in rows(50).items() if each in columns}, "day": ["2000-01-02"] * 50}
+    release = fit(data, schema, rho=1, mechanism="independent", randomness=Replay(seed=0))
+    table = release.marginal(name, level=None)
+    found = getattr(table, f"to_{container}")()
+    values = found[name].to_pylist() if container == "arrow" else list(found[name])
+    for value, estimate in zip(values, column(table, "estimate"), strict=True):
+        assert column(release.count({name: value}, level=None), "estimate") == [pytest.approx(estimate)]
+
+
 def test_a_column_named_like_an_answer_keeps_its_name() -> None:
     schema = Schema.coded({"estimate": 2, "low": 2})
     release = fit({"estimate": [0, 1], "low": [1, 1]}, schema, rho=1, randomness=Replay(seed=0))
@@ -307,7 +346,13 @@ def test_a_column_named_like_an_answer_keeps_its_name() -> None:
         (lambda r: r.median("sex"), "no order"),
         (lambda r: r.cdf("smoker"), "no order"),
         (lambda r: r.mean("age", by="age"), "what is asked about"),
+        (lambda r: r.mean(["age"]), "no column ['age']"),
+        (lambda r: r.mean("age", by=None), "got None"),
+        (lambda r: r.marginal(None), "no column None"),
+        (lambda r: r.correlation(["age", ["sex"]]), "no column ['sex']"),
         (lambda r: r.quantile("age", 1.5), "from 0 to 1"),
+        (lambda r: r.quantile("age", "0.5"), "from 0 to 1"),
+        (lambda r: r.count(level="0.9"), "between 0 and 1"),
         (lambda r: r.marginal("age", level=2), "between 0 and 1"),
         (lambda r: r.count(where="sex = 'X'"), "'X' is not a level"),
     ],

@@ -17,6 +17,7 @@ from priory.answer.association import cramers_v
 from priory.answer.quality import ABOVE, DOMINATED, INFERRED, UNMEASURED, is_dependent
 from priory.answer.ties import Ties
 from priory.cli import main
+from priory.cli.printing import json_text
 from priory.errors import DomainError, OptionError, ReleaseError
 from priory.model.bases import PublicRows
 from priory.privacy.budget import Budget
@@ -238,6 +239,8 @@ def test_a_table_without_rows_has_no_score() -> None:
     found = pr.evaluate(perfect(), {name: [] for name in ROWS})
     assert "no rows to compare with" in str(found)
     assert found.to_dict()["score"] is None
+    # Numbers that are not finite have no spelling in JSON.
+    assert json.loads(json_text(found.to_dict()), parse_constant=pytest.fail)["score"] is None
 
 
 def test_a_test_of_learning_needs_scikit_learn_and_says_so() -> None:

@@ -62,6 +62,10 @@ def rows_of(text: str) -> list[dict[str, str]]:
         (["--sum", "Größe, in cm"], lambda r: r.sum("Größe, in cm")),
         (["--median", "hours-per-week"], lambda r: r.median("hours-per-week")),
         (["sex", "--quantile", "Größe, in cm", "--at", "0.9"], lambda r: r.quantile("Größe, in cm", 0.9, by="sex")),
+        (
+            ["sex", "--quantile", "hours-per-week", "--at", "0.1", "--at", "0.9"],
+            lambda r: r.quantile("hours-per-week", [0.1, 0.9], by="sex"),
+        ),
         (["sex", "--share", "hours-per-week"], lambda r: r.share("hours-per-week", given="sex")),
         (["--cdf", "hours-per-week"], lambda r: r.cdf("hours-per-week")),
         (["sex", "--level", "0.5"], lambda r: r.marginal("sex", level=0.5)),
@@ -78,6 +82,11 @@ def test_a_pipe_gets_the_answers_of_python_as_csv_and_json(
     assert _numbers(found, "estimate") == pytest.approx(_plain(wanted, "estimate"), nan_ok=True)
     told = json.loads(run(capsys, "query", file, *options, "--json")[0])
     assert told["of"] == len(wanted)
+    assert told["notes"] == list(wanted.notes)
+    named = [name for name in wanted.names if name not in ("estimate", "low", "high")]
+    assert [[row[name] for name in named] for row in told["rows"]] == [
+        list(row) for row in zip(*(wanted.to_dict()[name] for name in named), strict=True)
+    ]
     lows = [float("nan" if row["low"] is None else row["low"]) for row in told["rows"]]
     assert lows == pytest.approx(_plain(wanted, "low"), nan_ok=True)
 

@@ -16,7 +16,6 @@ from priory.app.registry import MECHANISMS, registered
 from priory.cli import main, output
 from priory.cli.notebook import write_notebook
 from priory.data.cells import Cells
-from priory.errors import OptionError
 from priory.privacy.budget import Budget
 from priory.privacy.cautions import warn_after, warn_before
 from priory.privacy.ledger import Ledger, describe
@@ -151,28 +150,6 @@ def test_empty_ledgers_tables_and_measurements_say_so(tmp_path: Path, capsys: py
     assert "is empty" in ended(capsys, "ledger", "show", empty)[2]
     assert "is empty" in ended(capsys, "estimate", empty, "-o", written, "--epsilon", "1")[2]
     assert "is empty" in ended(capsys, "fit", empty, "--schema", town.SCHEMA, "--epsilon", "1", "-o", written)[2]
-
-
-def test_several_quantiles_are_those_of_single_calls(release: pr.Release) -> None:
-    several = release.quantile("age", [0.25, 0.75], by="sex")
-    assert several.names[0] == "at"
-    assert several.to_dict()["at"] == [0.25, 0.25, 0.75, 0.75]
-    each = [release.quantile("age", at, by="sex").to_dict()["estimate"] for at in (0.25, 0.75)]
-    assert several.to_dict()["estimate"] == [*each[0], *each[1]]
-    with pytest.raises(OptionError, match="at least one share"):
-        release.quantile("age", [])
-    with pytest.raises(OptionError, match="from 0 to 1"):
-        release.quantile("age", [0.5, 2])
-
-
-def test_the_command_line_takes_several_quantiles(
-    release: pr.Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    release.save(tmp_path / "r.priory")
-    asked = ["query", tmp_path / "r.priory", "--quantile", "age", "--at", "0.1", "--at", "0.9", "--csv"]
-    code, out, _ = ended(capsys, *asked)
-    assert code == 0
-    assert [line.partition(",")[0] for line in out.splitlines()] == ["at", "0.1", "0.9"]
 
 
 def test_a_notebook_opens_asks_draws_and_samples_the_release(

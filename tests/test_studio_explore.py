@@ -274,3 +274,9 @@ def test_bins_are_drawn_to_scale_and_spikes_apart() -> None:
 
 def test_cells_of_nothing_known_are_dashes() -> None:
     assert [pictures.cell_text(value) for value in (None, float("nan"), 12345.6, True)] == ["–", "–", "12,346", "true"]
+
+
+def test_printed_commands_and_calls_have_every_digit_of_shares_and_levels() -> None:
+    question = Question("quantile", "age", at=(0.12345678, 1.0), level=0.99999999)
+    assert question.command("a.priory")[-6:] == ["--at", "0.12345678", "--at", "1", "--level", "0.99999999"]
+    assert question.call == "release.quantile('age', [0.12345678, 1.0], level=0.99999999)"

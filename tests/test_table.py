@@ -44,6 +44,12 @@ def test_columns_of_different_lengths_are_refused() -> None:
         Table.of({"a": Cells(np.zeros(1)), "b": Cells(np.zeros(2))})
 
 
+def test_joined_tables_keep_what_is_missing_where_only_some_miss_it() -> None:
+    values = np.array([1, 2])
+    pieces = [Table({"a": Cells(values, null)}) for null in (None, NULL, None)]
+    assert Table.joined(pieces).to_dict() == {"a": [1, 2, 1, None, 1, 2]}
+
+
 def test_a_table_as_python_values() -> None:
     assert example().to_dict() == {
         "text": ['a, "b"', None],

@@ -62,11 +62,11 @@ class Grid:
         """How many values each column has here."""
         return tuple(len(codes) for codes in self.codes)
 
-    def cells(self, times: int = 1) -> dict[str, Cells]:
-        """The columns of the answer's table, each combination `times` times."""
+    def cells(self, times: int = 1, rounds: int = 1) -> dict[str, Cells]:
+        """The columns of the answer's table: each combination `times` times, and all of them again in each round."""
         places = np.indices(self.shape).reshape(len(self.shape), self.size)
         return {
-            column.name: cells_of(column, codes[np.repeat(place, times)])
+            column.name: cells_of(column, codes[np.tile(np.repeat(place, times), rounds)])
             for column, codes, place in zip(self.columns, self.codes, places, strict=True)
         }
 
@@ -121,6 +121,8 @@ class Grid:
 
 def checked_columns(schema: Schema, names: Names, argument: str = "columns") -> tuple[ModelledColumn, ...]:
     """The modelled columns of these names, each named once."""
+    if not isinstance(names, Iterable):
+        raise OptionError(argument, f"the name of a column, or a list of names; got {names!r}")
     names = (names,) if isinstance(names, str) else tuple(names)
     columns = tuple(modelled(schema, name, argument) for name in names)
     twice = [name for i, name in enumerate(names) if name in names[:i]]

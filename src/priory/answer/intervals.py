@@ -89,7 +89,7 @@ def drawn_quantile(level: float, draws: int) -> float:
     return z + first + second + (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * draws**3)
 
 
-def check_level(level: float) -> None:
+def check_level(level: object) -> None:
     """Refuse what is no share."""
-    if not (0 < level < 1 and math.isfinite(level)):
-        raise OptionError("level", f"a share between 0 and 1; got {level}")
+    if not isinstance(level, int | float | np.floating) or not 0 < level < 1:
+        raise OptionError("level", f"a share between 0 and 1; got {level!r}")

@@ -1,6 +1,7 @@
 """Quantiles: the values that shares of the rows lie below, with intervals from those of the counts below them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -8,15 +9,18 @@ import numpy as np
 from priory.answer.basis import Basis, Drawn
 from priory.answer.grid import Grid, Names
 from priory.answer.hidden import Noisy, hidden_notes, joined, measured_sums, stretched
-from priory.answer.intervals import Interval, Source
+from priory.answer.intervals import Interval
 from priory.answer.ratios import added, below, weighed
 from priory.answer.selection import Selection
-from priory.answer.tables import PRESENT, assembled, ordered, selections
+from priory.answer.tables import PRESENT, assembled, free_name, ordered, selections
 from priory.answer.where import Given, Where
+from priory.data.cells import Cells
 from priory.data.kinds import ModelledColumn, Spans
 from priory.data.table import Table
 from priory.errors import OptionError
 from priory.queries.factor import Array
+
+_ENDS = ("estimate", "low", "high")
 
 
 def quantile(basis: Basis, name: str, at: float = 0.5, by: Names = (), where: Given = None) -> Table:
@@ -25,14 +29,54 @@ def quantile(basis: Basis, name: str, at: float = 0.5, by: Names = (), where: Gi
     Inside a bin values are taken to lie as the neighbouring bins suggest. The interval's ends are where the ends of the
     interval of "how many rows lie below, less `at` times all" pass 0, and then further by what their bins hide.
     """
-    if isinstance(at, bool) or not isinstance(at, int | float) or not 0 <= at <= 1:
-        raise OptionError("at", f"a share from 0 to 1; got {at!r}")
     column = ordered(basis, name)
     grid = Grid.of(basis, by, Where.of(where, basis.schema), name)
-    chosen = selections(grid, name, PRESENT)
-    cells, weights = grid.drawn(name), [selection.weights(column) for selection in chosen]
-    curve = _curve(cells, weights, at, column.places).interval(basis.level)
-    curve = joined(curve, _measured_curve(grid.measured(name), weights, at, column.places), basis.level)
+    return _table(grid, column, _checked([at]), grid.cells())
+
+
+def quantiles(basis: Basis, name: str, at: Sequence[float], by: Names = (), where: Given = None) -> Table:
+    """The quantiles of several shares, with a first column `at`; a share's groups stand before those of the next."""
+    column = ordered(basis, name)
+    grid = Grid.of(basis, by, Where.of(where, basis.schema), name)
+    shares = _checked(at)
+    cells = grid.cells(rounds=len(shares))
+    return _table(grid, column, shares, {free_name("at", cells): Cells(np.repeat(shares, grid.size)), **cells})
+
+
+def _checked(at: Sequence[object]) -> Array:
+    """Shares as an array, if they are some."""
+    if not at:
+        raise OptionError("at", "at least one share from 0 to 1; got none")
+    for share in at:
+        if isinstance(share, bool) or not isinstance(share, int | float | np.floating) or not 0 <= share <= 1:
+            raise OptionError("at", f"a share from 0 to 1; got {share!r}")
+    return np.array(at, dtype=np.float64)
+
+
+def _table(grid: Grid, column: ModelledColumn, shares: Array, cells: Mapping[str, Cells]) -> Table:
+    """The quantiles of each share in each group, under what names them."""
+    counts = grid.drawn(column.name), grid.measured(column.name)
+    chosen = selections(grid, column.name, PRESENT)
+    each = [_intervals(grid.basis.level, column, chosen, counts, share) for share in shares]
+    found, wider = (_one_after_another(intervals) for intervals in zip(*each, strict=True))
+    notes = grid.where.notes(grid.basis.schema)
+    if found.source == "measured" and (notes or column.is_binned):
+        wider = replace(wider, source="inferred")
+    return assembled(cells, wider, notes=(*notes, *hidden_notes(column, found, wider)), as_cells=column.cells_at)
+
+
+def _intervals(
+    level: float | None,
+    column: ModelledColumn,
+    chosen: Sequence[Selection],
+    counts: tuple[Sequence[Drawn], Sequence[Noisy]],
+    at: float,
+) -> tuple[Interval, Interval]:
+    """The quantiles of the groups with intervals from the counts, and the same with what bins hide."""
+    cells, measured = counts
+    weights = [selection.weights(column) for selection in chosen]
+    curve = _curve(cells, weights, at, column.places).interval(level)
+    curve = joined(curve, _measured_curve(measured, weights, at, column.places), level)
     everyone = weighed(cells, weights, added).estimate[:, 0]
     spans = _spans(column, chosen)
     # The more rows lie below a value, the smaller the quantile.
@@ -40,14 +84,14 @@ def quantile(basis: Basis, name: str, at: float = 0.5, by: Names = (), where: Gi
         [_crossing(*each) for each in zip(ends, -at * everyone, strict=True)]
         for ends in (curve.estimate, _least_after(curve.low), curve.high)
     )
-    notes = grid.where.notes(basis.schema)
-    is_cut = bool(notes) or column.is_binned
-    source: Source = "inferred" if is_cut and curve.source == "measured" else curve.source
     value, least, most = (_values(column, spans, each) for each in (estimate, low, high))
-    found = Interval(value, np.minimum(least, value), np.maximum(most, value), source)
-    wider = stretched(found, _ends(column, spans, low), _ends(column, spans, high))
-    notes += hidden_notes(column, found, wider)
-    return assembled(grid.cells(), wider, notes=notes, as_cells=column.cells_at)
+    found = Interval(value, np.minimum(least, value), np.maximum(most, value), curve.source)
+    return found, stretched(found, _ends(column, spans, low), _ends(column, spans, high))
+
+
+def _one_after_another(found: Sequence[Interval]) -> Interval:
+    estimate, low, high = (np.concatenate([getattr(each, end) for each in found]) for end in _ENDS)
+    return Interval(estimate, low, high, found[0].source)
 
 
 def _curve(cells: Sequence[Drawn], weights: Sequence[Array], at: float, places: int) -> Drawn:
@@ -113,5 +157,6 @@ def _values(column: ModelledColumn, spans: Spans, crossings: Sequence[tuple[int,
 
 def _ends(column: ModelledColumn, spans: Spans, crossings: Sequence[tuple[int, float]]) -> tuple[Array, Array]:
     """The smallest and the largest value of the place of each crossing."""
-    first, last = (_values(column, spans, [(place, end) for place, _ in crossings]) for end in (0.0, 1.0))
+    known = [(place, 0.0 * share) for place, share in crossings]  # NaN where nothing is known of the crossing
+    first, last = (_values(column, spans, [(place, end + zero) for place, zero in known]) for end in (0.0, 1.0))
     return first, last

@@ -26,10 +26,11 @@ class Question:
         """The answers."""
         if self.what == "marginal":
             return tables.marginal(basis, self.by, self.where)
+        if self.what == "quantile" and len(self.at) > 1:
+            return quantiles.quantiles(basis, self.column, self.at, self.by, self.where)
         if self.what in ("median", "quantile"):
-            every = [quantiles.quantile(basis, self.column, at, self.by, self.where) for at in self._at]
-            labelled = [table.labelled("at", at) for table, at in zip(every, self._at, strict=True)]
-            return every[0] if len(every) == 1 else Table.joined(labelled)
+            at = self.at[0] if self.what == "quantile" else 0.5
+            return quantiles.quantile(basis, self.column, at, self.by, self.where)
         return _VERBS[self.what](basis, self.column, self.by, self.where)
 
     def may_name(self, name: str) -> bool:
@@ -42,10 +43,6 @@ class Question:
         named = {*self.by, *([self.column] if self.column else [])}
         boxes = Where.of(self.where, schema).boxes
         return list(dict.fromkeys(schema.domain.clique({*named, *box}) for box in boxes))
-
-    @property
-    def _at(self) -> tuple[float, ...]:
-        return self.at if self.what == "quantile" else (0.5,)
 
 
 def finished(table: Table, level: float | None, stamp: str | None) -> Table:

@@ -56,7 +56,10 @@ def mean(basis: Basis, name: str, by: Names = (), where: Given = None) -> Table:
     column = _numeric(basis, name, "a mean")
     grid = Grid.of(basis, by, Where.of(where, basis.schema), name)
     chosen, cells = selections(grid, name, PRESENT), grid.drawn(name)
-    weights = [Weights(s.sums(column), s.weights(column)) for s in chosen]
+    # Counted from a value in the middle: far from zero, squares of errors would be lost in the rounding.
+    edges = np.asarray(column.edges)
+    middle = float(column.middles(edges[:-1], edges[1:])[column.places // 2])
+    weights = [Weights(s.sums(column) - middle * s.weights(column), s.weights(column)) for s in chosen]
     found = ratios(cells, weights, added).interval(basis.level)
     rows = weighed(cells, [each.under for each in weights], added).estimate
     found = joined(found, _measured_mean(grid.measured(name), weights), basis.level)
@@ -65,6 +68,7 @@ def mean(basis: Basis, name: str, by: Names = (), where: Given = None) -> Table:
     least, most = _reach(column, weights)
     notes = hidden_notes(column, found, wider)
     is_cut = column.is_coarse
+    wider = Interval(wider.estimate + middle, wider.low + middle, wider.high + middle, wider.source)
     return _table(
         grid, grid.cells(), wider, least=least, most=most, is_cut=is_cut, notes=notes, as_cells=column.means_at
     )
@@ -202,12 +206,12 @@ def assembled(
     where_from = np.full(len(found.estimate), found.source, dtype=object) if sources is None else sources
     columns = dict(cells)
     for name, values in {"estimate": found.estimate, "low": low, "high": high}.items():
-        columns[_free(name, cells)] = as_cells(values)
-    columns[_free("source", cells)] = Cells(where_from)
+        columns[free_name(name, cells)] = as_cells(values)
+    columns[free_name("source", cells)] = Cells(where_from)
     return Table(columns, notes)
 
 
-def _free(name: str, taken: Mapping[str, Cells]) -> str:
+def free_name(name: str, taken: Mapping[str, Cells]) -> str:
     """A name for a column of answers that no column of the user's has."""
     while name in taken:
         name += "_"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from priory.answer.selection import INFINITY, Selection
+from priory.data.cells import is_null
 from priory.data.kinds import ModelledColumn, Span
 from priory.data.schema import Schema
 from priory.data.yaml_reader import suggestion
@@ -109,7 +110,7 @@ def modelled(schema: Schema, name: str, argument: str = "where") -> ModelledColu
         OptionError: there is none; the nearest is named.
     """
     columns = {column.name: column for column in schema.modelled}
-    if name in columns:
+    if isinstance(name, str) and name in columns:
         return columns[name]
     for column in schema.columns:
         if column.name == name:
@@ -214,7 +215,7 @@ def _listed(schema: Schema, name: str, value: object) -> list[Box]:
     values = list(value) if isinstance(value, Collection) and not isinstance(value, str | bytes) else [value]
     chosen = Selection()
     for each in values:
-        chosen = chosen | (_null(column) if each is None else Selection.of([_equal(column, each)]))
+        chosen = chosen | (_null(column) if is_null(each) else Selection.of([_equal(column, each)]))
     return [{name: chosen}]
 
 

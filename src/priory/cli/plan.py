@@ -1,6 +1,5 @@
 """Plan: the verb that rehearses a fit without the private table."""
 
-import json
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
@@ -12,7 +11,7 @@ import typer
 from priory.app.forecast import RUNS, SECONDS, Forecast, Planner, Rehearsal
 from priory.app.public_check import public_fitness
 from priory.cli.fit import complete_mechanism
-from priory.cli.output import AsJson, json_escaped, say, write, write_json
+from priory.cli.output import AsJson, json_text, say, write, write_json
 from priory.cli.privacy import Delta, Effort, RelationName
 from priory.cli.progress import working
 from priory.cli.tables import Adbc, DatabaseQuery, Driver, Engine, PublicQuery, public_of, table_of
@@ -154,7 +153,7 @@ def _say_first(found: Rehearsal) -> None:
 
 def _write_line(found: Rehearsal) -> None:
     """Print a forecast as a line of JSON, at once."""
-    sys.stdout.write(json_escaped(json.dumps(found.to_dict(), ensure_ascii=False)) + "\n")
+    sys.stdout.write(json_text(found.to_dict(), indent=None))
     sys.stdout.flush()
 
 

@@ -5,6 +5,7 @@ would obey; data for programs stays as it is.
 """
 
 import json
+import math
 import re
 import sys
 from collections.abc import Iterable
@@ -71,9 +72,18 @@ def write_json(result: Any) -> None:  # noqa: ANN401 - whatever JSON can hold
     sys.stdout.write(json_text(result))
 
 
-def json_text(result: Any) -> str:  # noqa: ANN401
+def json_text(result: Any, *, indent: int | None = 2) -> str:  # noqa: ANN401
     """A result as JSON without a character that a terminal obeys."""
-    return _ended(json_escaped(json.dumps(result, ensure_ascii=False, indent=2)))
+    return _ended(json_escaped(json.dumps(_finite(result), ensure_ascii=False, allow_nan=False, indent=indent)))
+
+
+def _finite(result: Any) -> Any:  # noqa: ANN401
+    """A result with null for numbers that are not finite, which JSON cannot spell."""
+    if isinstance(result, dict):
+        return {name: _finite(value) for name, value in result.items()}
+    if isinstance(result, list | tuple):
+        return [_finite(value) for value in result]
+    return None if isinstance(result, float) and not math.isfinite(result) else result
 
 
 def json_escaped(text: str) -> str:

@@ -72,12 +72,6 @@ class Table:
         }
         return replace(self, columns=columns)
 
-    def labelled(self, name: str, value: float) -> "Table":
-        """The same with a first column that holds a number in every row; its name gets a _ where there is one."""
-        while name in self.columns:
-            name += "_"
-        return Table({name: Cells(np.full(len(self), value, dtype=np.float64)), **self.columns}, self.notes)
-
     def to_dict(self) -> dict[str, list[Any]]:
         """Lists of Python values, None where a cell is missing."""
         return {name: _python_values(cells) for name, cells in self.columns.items()}
@@ -213,9 +207,10 @@ def html_facts(title: str, facts: Mapping[str, str]) -> str:
 
 
 def _joined(pieces: Sequence[Cells]) -> Cells:
-    nulls = [piece.null for piece in pieces if piece.null is not None]
     values = np.concatenate([piece.values for piece in pieces])
-    return Cells(values, np.concatenate(nulls) if nulls else None, spelling=pieces[0].spelling)
+    nulls = [np.zeros(len(piece), dtype=bool) if piece.null is None else piece.null for piece in pieces]
+    has_nulls = any(piece.null is not None for piece in pieces)
+    return Cells(values, np.concatenate(nulls) if has_nulls else None, spelling=pieces[0].spelling)
 
 
 def _flat(cells: Cells) -> Cells:

@@ -1,5 +1,6 @@
 """Release: measurements, model, schema and the privacy statement, as one file."""
 
+import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -17,7 +18,7 @@ from priory.answer.redrawing import Redrawing
 from priory.answer.where import Given
 from priory.data.schema import Schema
 from priory.data.table import Table, html_facts
-from priory.errors import OptionError, PrioryError, ReleaseError
+from priory.errors import PrioryError, ReleaseError
 from priory.estimate.first_model import constrained, modelled, uniform
 from priory.estimate.measured import evidence, smallest
 from priory.model.model import Model
@@ -112,8 +113,7 @@ class Release:
             OptionError: a column or level is unknown, or nothing can satisfy the condition; the nearest is named.
             SizeError: there are too many combinations.
         """
-        names = [name for each in columns for name in ([each] if isinstance(each, str) else each)]
-        return self._answered(tables.marginal(self.basis(level, draws), names, where), level)
+        return self._answered(tables.marginal(self.basis(level, draws), _named(columns), where), level)
 
     def count(self, where: Given = None, *, by: Names = (), level: float | None = LEVEL, draws: int = DRAWS) -> Table:
         """How many rows satisfy a condition, in each group; see `marginal`."""
@@ -137,7 +137,7 @@ class Release:
     def quantile(
         self,
         column: str,
-        at: float | list[float] | tuple[float, ...] = 0.5,
+        at: float | Iterable[float] = 0.5,
         *,
         by: Names = (),
         where: Given = None,
@@ -148,12 +148,10 @@ class Release:
 
         With several shares, there is a column `at`, and the answers to each share follow one another.
         """
-        if isinstance(at, list | tuple):
-            if not at:
-                raise OptionError("at", "at least one share from 0 to 1; got none")
-            each = [self.quantile(column, share, by=by, where=where, level=level, draws=draws) for share in at]
-            return Table.joined([table.labelled("at", share) for table, share in zip(each, at, strict=True)])
-        return self._answered(quantiles.quantile(self.basis(level, draws), column, at, by, where), level)
+        basis = self.basis(level, draws)
+        if isinstance(at, Iterable):
+            return self._answered(quantiles.quantiles(basis, column, tuple(at), by, where), level)
+        return self._answered(quantiles.quantile(basis, column, at, by, where), level)
 
     def median(
         self, column: str, *, by: Names = (), where: Given = None, level: float | None = LEVEL, draws: int = DRAWS
@@ -181,13 +179,13 @@ class Release:
         """The answers to a question of the command line."""
         return self._answered(question.asked(self.basis(question.level)), question.level)
 
-    def correlation(self, *columns: str) -> Table:
+    def correlation(self, *columns: str | Iterable[str]) -> Table:
         """Pearson's correlation and Cramér's V of each pair of the columns, or of all, the strongest pairs first.
 
         A correlation is that of the values, missing ones left out; it is null where a column has no numbers. Cramér's V
         says how much one column tells about the other, from 0 to 1, whatever their kinds.
         """
-        return self._stamped(association.correlation(self._shaped, self.redrawing(), columns))
+        return self._stamped(association.correlation(self._shaped, self.redrawing(), _named(columns)))
 
     def quality(self, *, redraw: bool = False) -> Table:
         """Which columns and pairs are above the noise, and which are dominated by it; no private row is read.
@@ -344,6 +342,12 @@ class Release:
 def load(path: str | Path) -> Release:
     """Read a release file; see `Release.load`."""
     return Release.load(path)
+
+
+def _named(columns: Iterable[str | Iterable[str]]) -> list[str]:
+    """Names that were given one by one or in lists, as one list."""
+    each = ([some] if isinstance(some, str) or not isinstance(some, Iterable) else some for some in columns)
+    return list(itertools.chain.from_iterable(each))
 
 
 def _decoded(sections: Mapping[str, archive.Files]) -> Release:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from priory.data.kinds import ModelledColumn
+from priory.data.kinds.numbers import short_text
 from priory.data.table import Table
 from priory.errors import OptionError
 from priory.release import Release
@@ -142,9 +143,9 @@ class Question:
     def command(self, file: str) -> list[str]:
         """The command line that gives the same answer, word by word."""
         given = [] if self.what == "count" else [(f"--{self.what}", self.column)]
-        given += [("--at", f"{share:g}") for share in self.at] if self.what == "quantile" else []
+        given += [("--at", short_text(share)) for share in self.at] if self.what == "quantile" else []
         given += [("--where", self.where)] if self.where else []
-        given += [("--level", f"{self.level:g}")] if self.level != LEVEL else []
+        given += [("--level", short_text(self.level))] if self.level != LEVEL else []
         # A value that begins with a hyphen would be read as an option of its own.
         options = [
             word for name, value in given for word in ([f"{name}={value}"] if value.startswith("-") else [name, value])
@@ -173,7 +174,7 @@ class Question:
         if self.by and self.what != "count":
             first.append(f"{'given' if self.what == 'share' else 'by'}={list(self.by)!r}")
         first += [f"where={self.where!r}"] if self.where else []
-        first += [f"level={self.level:g}"] if self.level != LEVEL else []
+        first += [f"level={short_text(self.level)}"] if self.level != LEVEL else []
         return f"release.{'marginal' if self.what == 'count' else self.what}({', '.join(first)})"
 
     @property

@@ -125,7 +125,7 @@ class Boolean(Listed):
     def period_of(self, value: object) -> Span:
         for place, texts in enumerate((self.false, self.true)):
             is_spelled = isinstance(value, str) and (value in texts or value.lower() == self.place_labels[place])
-            if is_spelled or (isinstance(value, bool) and value == bool(place)):
+            if is_spelled or (isinstance(value, bool | np.bool_) and value == bool(place)):
                 return place, place + 1
         raise self.error(f"{value!r} is neither true nor false")
 

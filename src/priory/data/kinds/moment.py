@@ -250,6 +250,9 @@ class Moment(Binned):
 
     def period_of(self, value: object) -> Span:
         text = value.isoformat() if isinstance(value, dt.date) else str(value)
+        if not self.clock and not isinstance(value, str):
+            # What some libraries have for a date.
+            text = re.sub(r"T00:00:00(\.0+)?", "", text)
         if unit := re.fullmatch(r"([0-9]{4})(?:-([0-9]{2}))?", text):
             return self._calendar_period(int(unit[1]), int(unit[2]) if unit[2] else None)
         start = moment_of(self.name, text, clock=self.clock)
