@@ -8,6 +8,8 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 import httpx
 
@@ -40,10 +42,12 @@ def run(_quick: bool) -> None:  # noqa: FBT001 - the signature of all benchmarks
         command = [sys.executable, "-m", "priory", "studio", place, "--no-browser"]
         process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         assert process.stderr is not None
-        found = re.search(r"http://\S+", process.stderr.readline())
+        page = Path(url2pathname(urlsplit(process.stderr.readline().split()[-1]).path))
+        found = re.search(r'http://[^"]+', page.read_text(encoding="utf-8"))
         assert found is not None
         with httpx.Client(base_url=found[0].split("/enter")[0], follow_redirects=True, timeout=60) as client:
             client.get(found[0]).raise_for_status()
+            client.get("/").raise_for_status()
             print(f"first page            {time.perf_counter() - started:.2f} s after the command")
             for path in PAGES:
                 first = _seconds(lambda path=path: client.get(path).raise_for_status())

@@ -68,6 +68,7 @@ class Person:
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         self.page.on("request", lambda request: self._outside(request.url))
         self.page.goto(f"{address}/enter?token={token}")
+        self.page.wait_for_url(lambda url: "/enter" not in url)
 
     def _hear(self, kind: str, text: str) -> None:
         if kind in ("error", "warning"):

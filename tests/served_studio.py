@@ -14,4 +14,4 @@ def say(words: str) -> None:
 
 
 if __name__ == "__main__":
-    serve(Studio(Folder.of(sys.argv[1]), REPLAYED), opens_browser=False, say=say)
+    serve(Studio(Folder.of(sys.argv[1]), REPLAYED), opens_browser=False, is_terminal=True, say=say)

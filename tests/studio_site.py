@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from html import unescape
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 import httpx
 import numpy as np
@@ -109,6 +111,12 @@ def site(folder: Path, command: tuple[str, ...] = REPLAYED) -> Iterator[Site]:
             studio.forecasts.end()
             server.should_exit = True
             thread.join()
+
+
+def address_in(said: str) -> str:
+    """The address that the page said, itself or by a file that leads to it, the newest of them."""
+    found = re.findall(r"(?:http|file)://[^\s\"]+", said)[-1]
+    return found if found.startswith("http") else address_in(Path(url2pathname(urlsplit(found).path)).read_text())
 
 
 def field_of(markup: str, name: str) -> str:

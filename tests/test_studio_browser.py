@@ -157,6 +157,7 @@ def test_from_files_to_downloads_with_public_data(person: Person, folder: Path) 
     explores(person, found)
     person.goes("/history")
     assert "a test" in person.reads()
+    person.page.locator("[data-comes]").first.wait_for(state="detached")
     found += barriers(person)
     assert found == []
 

@@ -22,7 +22,7 @@ from priory.release import Release, load
 from priory.studio.folder import Folder
 from priory.studio.hub import Studio
 from priory.studio.steps.run import resume
-from studio_site import CANARY, REPLAYED, Browser, Site, field_of, prepare, site, until, write_tables
+from studio_site import CANARY, REPLAYED, Browser, Site, address_in, field_of, prepare, site, until, write_tables
 
 
 @pytest.fixture
@@ -182,7 +182,8 @@ def test_two_hundred_requests_at_once_are_answered_and_pay_once(studio: Site, br
         return sent.status_code
 
     async def all_asked() -> list[int]:
-        limits = httpx.Limits(max_connections=200)
+        # More connections that have not asked yet are not held; no browser opens as many.
+        limits = httpx.Limits(max_connections=100)
         async with httpx.AsyncClient(
             base_url=studio.address, cookies=browser.cookies, limits=limits, timeout=120
         ) as client:
@@ -291,9 +292,7 @@ def served(folder: Path, *options: str) -> tuple["subprocess.Popen[str]", str]:
     command = [sys.executable, "-P", "-m", "priory", "studio", str(folder), "--no-browser", *options]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
-    found = re.search(r"http://\S+", process.stderr.readline())
-    assert found is not None
-    return process, found[0]
+    return process, address_in(process.stderr.readline())
 
 
 def test_a_run_outlives_its_server_and_a_new_server_knows_it(tmp_path: Path) -> None:

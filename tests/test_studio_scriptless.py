@@ -21,6 +21,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Any, str, P
         context.set_default_timeout(300_000)
         page = context.new_page()
         page.goto(f"{found.address}/enter?token={found.studio.keys.token}")
+        page.wait_for_url("**/table")
         yield page, found.address, folder
         context.close()
 

@@ -65,14 +65,14 @@ class Camera:
 
 @contextmanager
 def served(folder: Path) -> Iterator[str]:
-    """A studio of the folder; the address that lets a browser in."""
+    """A studio of the folder; the address of a file that lets a browser in."""
     command = [sys.executable, "-m", "priory", "studio", str(folder), "--no-browser"]
     path = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": path})
     if process.stderr is None:
         raise RuntimeError("the studio says nothing")
     try:
-        yield next(line.split()[-1] for line in process.stderr if "token=" in line)
+        yield next(line.split()[-1] for line in process.stderr if "file://" in line)
     finally:
         process.terminate()
         process.wait()
@@ -80,8 +80,10 @@ def served(folder: Path) -> Iterator[str]:
 
 def walk(camera: Camera, address: str) -> None:
     """The whole flow on the town, from files to a release, and what can be done with it."""
-    page, base = camera.page, address.partition("/enter")[0]
+    page = camera.page
     page.goto(address)
+    page.wait_for_url("**/table")
+    base = page.url.removesuffix("/table")
     page.check("input[name=private][value='register_2025.csv.gz']")
     page.check("input[name=public][value='register_2024.csv.gz']")
     page.fill("#name", "klosterwiek residents")

@@ -8,8 +8,9 @@ import typer
 from priory.cli.output import AsJson, json_text, say, write, write_json
 from priory.cli.privacy import Unit, check_output
 from priory.cli.progress import working
-from priory.cli.report import MARK, write_secret
+from priory.cli.report import MARK
 from priory.cli.tables import Adbc, DatabaseQuery, Driver, Engine, table_of
+from priory.data.writing import write_secret
 from priory.errors import OptionError
 from priory.release import load
 

@@ -9,7 +9,7 @@ import typer
 from priory.cli.output import AsJson, say, write_json
 from priory.cli.privacy import Unit, check_output
 from priory.cli.progress import working
-from priory.data.writing import written_whole
+from priory.data.writing import write_secret
 from priory.errors import OptionError
 from priory.release import Release, load
 
@@ -85,10 +85,3 @@ def _write_truth(release: Release, table: Path, output: Path, ledger: Path | Non
 
     source = private_source(release, table, ledger, unit)
     write_secret(output, str(truth_page(release, source, confirmed=True)))
-
-
-def write_secret(path: Path, text: str) -> None:
-    """Write what nobody else on this machine may read, from the first byte on."""
-    with written_whole(path) as draft:
-        draft.touch(mode=0o600, exist_ok=False)
-        draft.write_text(text, encoding="utf-8", newline="\n")

@@ -1,5 +1,6 @@
 """Studio: the verb that opens the local page."""
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -15,7 +16,7 @@ def studio(
     folder: Folder = Path(),
     *,
     port: Annotated[int, typer.Option(help="Where to listen on this machine; default: any port that is free.")] = 0,
-    no_browser: Annotated[bool, typer.Option("--no-browser", help="Open no browser; print the address alone.")] = False,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Open no browser.")] = False,
     idle: Annotated[
         float | None, typer.Option(help="End after so many minutes without a request, unless a run goes on.")
     ] = None,
@@ -34,6 +35,13 @@ def studio(
 
     project = Studio(ProjectFolder.of(folder))
     try:
-        serve(project, port=port, opens_browser=not no_browser, idle_minutes=idle, say=say)
+        serve(
+            project,
+            port=port,
+            opens_browser=not no_browser,
+            is_terminal=sys.stderr.isatty(),
+            idle_minutes=idle,
+            say=say,
+        )
     except KeyboardInterrupt:
         say("Ended. The project is in the folder, and a run that was started goes on.")

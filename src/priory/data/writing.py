@@ -34,6 +34,19 @@ def written_whole(path: str | Path) -> Iterator[Path]:
         draft.unlink(missing_ok=True)
 
 
+def write_secret(path: Path, text: str) -> None:
+    """Write what nobody else on this machine may read, from the first byte on.
+
+    Raises:
+        DataError: the file cannot be written, or its disk would let others read it.
+    """
+    with written_whole(path) as draft:
+        draft.touch(mode=0o600, exist_ok=False)
+        if os.name != "nt" and draft.stat().st_mode & 0o077:
+            raise DataError(f"{path} could be read by other users: its disk keeps no permissions; take another folder")
+        draft.write_text(text, encoding="utf-8", newline="\n")
+
+
 @contextmanager
 def text_file(draft: Path, path: str | Path, reading: Dialect) -> Iterator[IO[str]]:
     """The draft of a text file, packed where the name of `path` ends in .gz, in the encoding of the schema."""

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -59,6 +60,10 @@ class Folder:
         if kept.is_symlink():
             raise DataError(f"{KEPT} leads out of the folder; remove it")
         kept.mkdir(mode=0o700, exist_ok=True)
+        # A copy of a project has the modes that the copying gave it. Where they are somebody else's to give, or the
+        # disk has none, secrets are not written: see `write_secret`.
+        with suppress(PermissionError):
+            kept.chmod(0o700)
         return kept
 
     def path(self, name: str) -> Path:

@@ -6,6 +6,7 @@ no cookie, and no token of a form.
 """
 
 import hmac
+import html
 import re
 import secrets
 from collections.abc import Callable
@@ -13,7 +14,7 @@ from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 ENTER = "/enter"
@@ -92,7 +93,10 @@ class Guard:
         if scope["method"] not in (*SAFE, "POST"):
             return _refused("There is no such method here.", 405)
         if scope["path"] != ENTER and not self._has_cookie(headers):
-            return _refused("Open the address that priory studio shows in the terminal: it lets one browser in.", 403)
+            return _refused(
+                "Open the address or the file that priory studio names where it was started: it lets one browser in.",
+                403,
+            )
         length = headers.get("content-length", "0")
         if not re.fullmatch("[0-9]{1,15}", length) or int(length) > MOST_BYTES:
             return _refused(TOO_LARGE, 413)
@@ -116,9 +120,11 @@ class Guard:
         token = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
         if scope["method"] != "GET" or not self._keys.used(token):
             return _refused(
-                "This address was used already, or is of another server. The terminal shows the new one.", 403
+                "This address was used already, or is of another server. The new one is named where it was started.",
+                403,
             )
-        response = RedirectResponse("/", 303)
+        # No redirect: a browser that comes from a file is of another site until a page of ours leads it on.
+        response = HTMLResponse(leading_to("/"))
         response.set_cookie(self._cookie, self._keys.session, httponly=True, samesite="strict", path="/")
         self._entered()
         return response
@@ -145,6 +151,16 @@ class Guard:
             return given
 
         await self._app(scope, received, send)
+
+
+def leading_to(address: str) -> str:
+    """A page that goes on to an address by itself, without a script."""
+    to = html.escape(address)
+    return (
+        '<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<title>priory studio</title>\n'
+        f'<link rel="icon" href="data:,">\n<meta http-equiv="refresh" content="0; url={to}">\n'
+        f'<p><a href="{to}">Go on</a></p>\n</html>\n'
+    )
 
 
 def is_form_own(keys: Keys, token: str) -> bool:

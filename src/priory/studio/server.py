@@ -22,11 +22,13 @@ from starlette.routing import BaseRoute, Mount, Route, Router
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from priory.errors import OptionError, PrioryError
+from priory.data.writing import write_secret
+from priory.errors import DataError, OptionError, PrioryError
+from priory.studio.connections import BACKLOG, Connection
 from priory.studio.hub import Studio
 from priory.studio.later import PATIENCE, Coming, Later, started
 from priory.studio.progress import STEPS, first_open
-from priory.studio.security import CSRF_FIELD, CSRF_HEADER, ENTER, MOST_BYTES, Guard, is_form_own
+from priory.studio.security import CSRF_FIELD, CSRF_HEADER, ENTER, MOST_BYTES, Guard, is_form_own, leading_to
 from priory.studio.steps import (
     budget,
     column,
@@ -182,6 +184,7 @@ def serve(
     *,
     port: int = 0,
     opens_browser: bool = True,
+    is_terminal: bool = False,
     idle_minutes: float | None = None,
     say: Callable[[str], None],
 ) -> None:
@@ -191,6 +194,7 @@ def serve(
         studio: the project.
         port: where; 0 is any that is free.
         opens_browser: whether to open a browser.
+        is_terminal: whether `say` reaches a terminal, which is its user's own; a log is not.
         idle_minutes: after how many minutes without a request to end, while no run goes on; None never does.
         say: called with what is for the person at the terminal.
     """
@@ -206,26 +210,35 @@ def serve(
             ) from None
         port = listening.getsockname()[1]
 
-        def address() -> str:
-            return f"http://{HOST}:{port}{ENTER}?token={studio.keys.token}"
+        page = studio.folder.kept / f"enter-{port}.html"
+
+        def entrance() -> str:
+            """Where the next browser is let in; what leads there stands where its user alone can read it."""
+            address = f"http://{HOST}:{port}{ENTER}?token={studio.keys.token}"
+            if opens_browser or not is_terminal:
+                write_secret(page, leading_to(address))
+            return address if is_terminal else page.as_uri()
 
         def entered() -> None:
-            say(f"A browser was let in. For another one: {address()}")
+            with suppress(DataError):  # a full disk keeps nobody out who is in
+                say(f"A browser was let in. For another one: {entrance()}")
 
         resume(studio)
         app = _Idle(_First(app_of(studio, port, entered=entered), lambda: _warm(studio)))
         sys.setswitchinterval(SWITCH_EVERY)
         server = server_of(app)
-        say(f"Open {address()}")
-        say("The address works once, on this machine alone. Ctrl-C ends the server; a run that was started goes on.")
+        say(f"Open {entrance()}")
+        say("It works once, on this machine alone. Ctrl-C ends the server; a run that was started goes on.")
         if opens_browser:
-            threading.Timer(0.3, webbrowser.open, [address()]).start()
+            # Its command line, which others can read, has the name of the file, and not what is in it.
+            threading.Thread(target=webbrowser.open, args=(page.as_uri(),), daemon=True).start()
         if idle_minutes is not None:
             threading.Thread(target=_end_when_idle, args=(server, app, studio, 60 * idle_minutes), daemon=True).start()
         try:
             server.run(sockets=[listening])
         finally:
             studio.forecasts.end()
+            page.unlink(missing_ok=True)
 
 
 class _First:
@@ -258,6 +271,8 @@ def server_of(app: ASGIApp) -> uvicorn.Server:
     """A server that logs nothing, and says nothing of itself."""
     config = uvicorn.Config(
         app,
+        http=Connection,
+        backlog=BACKLOG,
         access_log=False,
         log_level="critical",
         server_header=False,
