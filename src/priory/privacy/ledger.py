@@ -18,7 +18,7 @@ import threading
 import warnings
 import weakref
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -32,7 +32,10 @@ from priory.privacy import book_file
 from priory.privacy.book import NOTHING, Entry, EntryState, Event, Terms, check_terms, now
 from priory.privacy.budget import Budget, Currency, epsilon_of, rounded_down, rounded_up
 from priory.privacy.prices import converted
+from priory.privacy.statement import cost_of
 
+# The mechanism that learns a schema, as its lines name it.
+DISCOVERY = "schema discovery"
 # What is shown of an entry, in this order.
 ENTRY_KEYS = ("number", "mechanism", "state", "asked", "charged", "opened", "closed")
 
@@ -340,6 +343,7 @@ def describe(ledger: Ledger) -> dict[str, Any]:
         "relation": total.relation.value,
         "max_rows": total.max_rows,
         "currency": total.currency.value,
+        **_schema_cost(ledger),
         "total": str(total),
         "spent": f"{total.currency.letter} = {rounded_up(spent)}",
         "left": f"{total.currency.letter} = {rounded_down(left)}",
@@ -353,6 +357,21 @@ def describe(ledger: Ledger) -> dict[str, Any]:
         summary["spent_additive"] = rounded_up(spent_additive)
     summary["entries"] = [_described(entry) for entry in ledger.entries()]
     return summary
+
+
+def _schema_cost(ledger: Ledger) -> dict[str, str]:
+    """What it cost to learn the schema that the book is bound to, where that says so, and whether the book paid."""
+    with suppress(PrioryError):
+        cost = cost_of(Schema.parse(ledger.terms.schema).discovered) if ledger.terms.schema else None
+        if cost is not None:
+            is_here = any(entry.mechanism == DISCOVERY and entry.events for entry in ledger.entries())
+            paid = (
+                f"what this book paid of it is in the lines {DISCOVERY!r}"
+                if is_here
+                else "no line of this book paid for it"
+            )
+            return {"schema_cost": f"{cost}, for learning the schema from the table; {paid}"}
+    return {}
 
 
 def _described(entry: Entry) -> dict[str, Any]:
