@@ -158,9 +158,12 @@ def test_a_schema_is_bound_once(tmp_path: Path) -> None:
         book.bind(" ")
     other = Ledger.open(tmp_path / "a.ledger")
     book.bind("abc")
+    # Who had it open before binds the same again.
+    other.bind("abc")
+    assert other.terms.schema == "abc"
     Ledger.open(tmp_path / "a.ledger").check(schema="abc")
     for late in (book, other):
-        with pytest.raises(LedgerError, match="already"):
+        with pytest.raises(LedgerError, match="another schema"):
             late.bind("abd")
     assert Ledger.open(tmp_path / "a.ledger").terms.schema == "abc"
 

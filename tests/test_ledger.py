@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from books import TERMS, TOTAL, event, run, run_and_fail
+from priory.app.fit import fit
 from priory.data.schema import Schema
 from priory.errors import BudgetError, LedgerError, OptionError
 from priory.privacy.budget import Budget
@@ -233,3 +234,20 @@ def test_a_reservation_is_not_copied_and_a_cost_is_not_negative(either: Ledger) 
                 copied(reservation)
         with pytest.raises(LedgerError, match="below 0"):
             reservation.charge([event("-1/8")])
+
+
+def test_first_fits_at_once_of_one_schema_are_all_paid_and_those_of_another_refused(tmp_path: Path) -> None:
+    schema, other = Schema.coded({"age": 3}, name="people"), Schema.coded({"age": 4}, name="people")
+    path = tmp_path / "a.ledger"
+    Ledger.create(path, Terms("people", "", Budget.pure(10)))
+    # All were opened before any is bound.
+    books = [Ledger.open(path) for _ in range(11)]
+
+    def fitted(book: Ledger) -> None:
+        fit({"age": [0, 1, 2]}, schema, epsilon="1/10", mechanism="independent", ledger=book)
+
+    with ThreadPoolExecutor(10) as pool:
+        list(pool.map(fitted, books[:10]))
+    with pytest.raises(LedgerError, match="another schema"):
+        fit({"age": [0, 1, 2]}, other, epsilon="1/10", mechanism="independent", ledger=books[10])
+    assert [entry.state for entry in books[0].entries()] == [*[EntryState.SPENT] * 10, EntryState.RELEASED]

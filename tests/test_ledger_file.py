@@ -7,18 +7,23 @@ import resource
 import signal
 import sqlite3
 import stat
+import sys
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
 from fractions import Fraction
 from multiprocessing import get_context
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
 
 from books import TERMS, TOTAL, event, run
+from priory.data.schema import Schema
 from priory.errors import BudgetError, LedgerError
+from priory.privacy import book_file
 from priory.privacy.budget import Budget
-from priory.privacy.ledger import EntryState, Ledger, describe
+from priory.privacy.ledger import EntryState, Ledger, Reservation, Terms, describe
 
 
 @pytest.fixture
@@ -253,6 +258,30 @@ def _spend(path: str) -> int:
     return paid
 
 
+def _first_fit(path: str, ready: Any, schema: str) -> str:
+    book = Ledger.open(path)
+    ready.wait(60)
+    try:
+        with book.reserve(Budget.zcdp("1/100"), "test") as reservation:
+            book.bind(schema)
+            reservation.charge([event("1/100")])
+    except LedgerError as refused:
+        return str(refused)
+    return "paid"
+
+
+def test_processes_that_bind_one_schema_at_once_are_none_of_them_refused(tmp_path: Path) -> None:
+    path, schema = tmp_path / "a.ledger", Schema.coded({"age": 3}).dump()
+    Ledger.create(path, Terms("census", "", TOTAL))
+    context = get_context("fork")
+    with context.Manager() as manager, ProcessPoolExecutor(3, mp_context=context) as pool:
+        ready = manager.Barrier(3)
+        # Laid out differently it is the same.
+        done = pool.map(_first_fit, [str(path)] * 3, [ready] * 3, [schema, f"# people\n{schema}", schema])
+        assert list(done) == ["paid"] * 3
+    assert len(Ledger.open(path).entries()) == 3
+
+
 def test_two_processes_at_once_never_overspend(book: Ledger) -> None:
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         paid = sum(pool.map(_spend, [str(book.path)] * 2))
@@ -276,6 +305,60 @@ def test_a_forked_process_can_neither_spend_nor_settle_its_parents_reservation(b
         assert book.entries()[0].state is EntryState.OPEN
         reservation.charge([event("1/8")])
     assert book.left() == Fraction(1, 4)
+
+
+PAYING = {
+    function.__code__
+    for function in (Reservation.charge, Reservation.__exit__, Ledger.record, Ledger.close, book_file.insert_events)
+}
+
+
+class Interrupting:
+    """A trace that interrupts at a line of what pays and settles, the `step`-th that is reached."""
+
+    def __init__(self, step: int) -> None:
+        self.left = step
+
+    def __call__(self, frame: FrameType, kind: str, _: object) -> Any:
+        if frame.f_code not in PAYING:
+            return None
+        self.left -= kind == "line"
+        if self.left == 0 and kind == "line":
+            raise KeyboardInterrupt
+        return self
+
+
+@pytest.mark.filterwarnings("ignore:the run stays charged in full")
+@pytest.mark.parametrize("goes_on", [False, True], ids=["ends", "goes on"])
+def test_the_book_is_true_wherever_a_run_is_interrupted(*, goes_on: bool) -> None:
+    states, step, before, trace = set(), 0, sys.gettrace(), Interrupting(0)
+    while trace.left <= 0:
+        step, looked, book = step + 1, 0, Ledger.in_memory(TOTAL)
+        trace = Interrupting(step)
+        with suppress(KeyboardInterrupt), book.reserve(Budget.zcdp("1/4"), "test") as reservation:
+            sys.settrace(trace)
+            with suppress(*[KeyboardInterrupt] * goes_on):
+                for cost in ("1/32", "1/64"):
+                    reservation.charge([event(cost)] * 3)
+                    looked += 3
+            reservation.charge([event("1/128")])
+            looked += 1
+        sys.settrace(before)
+        [entry] = book.entries()
+        paid = [each.cost for each in entry.events]
+        assert len(paid) >= looked
+        match entry.state:
+            case EntryState.RELEASED:
+                assert not paid
+                assert entry.charged == 0
+            case EntryState.SPENT:
+                assert entry.charged == sum(paid) <= entry.asked
+            case _:
+                assert entry.charged == entry.asked
+        assert book.left() == TOTAL.amount - entry.charged
+        states.add(entry.state)
+    assert states >= {EntryState.SPENT, EntryState.OPEN}
+    assert goes_on or states == set(EntryState)
 
 
 @pytest.mark.parametrize("moment", ["before", "reserved", "looked", "settling"])

@@ -337,4 +337,12 @@ def test_columns_are_discovered_for_a_price_and_used(studio: Site) -> None:
     run = started(browser)
     assert browser.waits(run)["state"] == "ended", browser.get(f"/run/{run}").text
     assert [name for name, _ in entries(folder)] == ["schema discovery", "weighing"]
-    assert "learnt from the same table" in str(load(folder / "people.priory").statement)
+    statement = load(folder / "people.priory").statement
+    assert "learning the schema from the same table" in str(statement)
+    # The page states one total, wherever it states one.
+    for page in ("/explore", "/explore/handing", "/explore/report", "/explore/statement"):
+        assert statement.headline in browser.get(page).text
+    history = browser.get("/history").text
+    assert statement.promise in history
+    assert f"{statement.discovered}, for learning the schema" in history
+    assert f"which cost {statement.discovered}:" in browser.get("/budget").text

@@ -81,7 +81,7 @@ STEPS = (
     ),
     Step(
         "Fit",
-        "The statement says both costs: of learning the schema, and of this release.",
+        "The statement says what learning the schema and this release promise together, and what each of them cost.",
         (f"priory fit clinic.csv --schema clinic.yaml {BUDGET} 1 --delta 1e-9 --output clinic.priory",),
     ),
     Step(

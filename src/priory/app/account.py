@@ -4,12 +4,11 @@ import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 
 from priory.errors import NOTHING_SPENT, PrioryError, Spent
 from priory.privacy.budget import Budget, rounded_up
-from priory.privacy.ledger import EntryState, Ledger, Reservation
+from priory.privacy.ledger import Entry, EntryState, Ledger, Reservation
 from priory.privacy.recorder import SUFFIX, Recorder
 from priory.release.partial import Partial
 
@@ -60,32 +59,33 @@ class Account:
         if self.reservation is None:
             # A refusal reserved nothing; an interrupt may have come after the ledger's line was written.
             return NOTHING_SPENT if isinstance(error, PrioryError) else _perhaps(book, budget)
-        charged, is_settled = _charged(book, self.reservation)
-        if not charged and not self.reservation.events:
+        entry = _entry(book, self.reservation)
+        if not entry.charged and not entry.events:
             return NOTHING_SPENT
-        letter = book.terms.total.currency.letter
-        why = f"the run is paid for: {letter} = {rounded_up(charged)}" if is_settled else _why(self.reservation)
+        charged, letter = entry.charged, book.terms.total.currency.letter
+        is_settled = entry.state is EntryState.SPENT
+        why = f"the run is paid for: {letter} = {rounded_up(charged)}" if is_settled else _why(entry, self.reservation)
         where = "in memory only" if book.path is None else f"entry {self.reservation.number} of {book.path}"
         words = [f"{why}, {where}"]
         if partial is not None:
             output = partial.with_name(partial.name.removesuffix(SUFFIX))
             command = f"priory estimate {shlex.quote(str(partial))} -o {shlex.quote(str(output))}"
             words.append(f"What it measured is in {partial}; make the release with: {command}")
-        entry, path = (None, None) if book.path is None else (self.reservation.number, str(book.path))
-        return Spent(charged, letter, ". ".join(words), entry, path, None if partial is None else str(partial))
+        number, path = (None, None) if book.path is None else (self.reservation.number, str(book.path))
+        return Spent(charged, letter, ". ".join(words), number, path, None if partial is None else str(partial))
 
 
-def _charged(book: Ledger, reservation: Reservation) -> tuple[Fraction, bool]:
-    """What the ledger charges for the run, and whether it ended well; all that was reserved if it cannot be read."""
+def _entry(book: Ledger, reservation: Reservation) -> Entry:
+    """The run's line in the ledger; if that cannot be read, one that is charged in full."""
     try:
-        entry = book.entries()[reservation.number - 1]
+        return book.entries()[reservation.number - 1]
     except PrioryError:
-        return book.price(reservation.budget), False
-    return entry.charged, entry.state is EntryState.SPENT
+        price, events = book.price(reservation.budget), tuple(reservation.events)
+        return Entry(reservation.number, "", price, price, EntryState.OPEN, "", None, events)
 
 
-def _why(reservation: Reservation) -> str:
-    if not reservation.events:
+def _why(entry: Entry, reservation: Reservation) -> str:
+    if not entry.events:
         return f"nothing was looked at, but the ledger could not give back what was reserved: {reservation.budget}"
     return f"the run had looked at private data, so that all it reserved stays charged: {reservation.budget}"
 

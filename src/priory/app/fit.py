@@ -24,7 +24,7 @@ from priory.privacy.ledger import Ledger
 from priory.privacy.progress import Progress, Step, silent
 from priory.privacy.randomness import Randomness, source_of
 from priory.privacy.recorder import Recorder
-from priory.privacy.statement import cost_of, sum_of
+from priory.privacy.statement import cost_of, promises_of
 from priory.queries.sensitivity import Relation
 from priory.queries.workload import Workload
 from priory.release import Release
@@ -123,9 +123,8 @@ def fit(
         if book is None:
             book = Ledger.in_memory(budget, dataset=schema.name, schema=text, person=unit)
         book.check(schema=text, person=unit)
-        if (cost := cost_of(schema.discovered)) is not None:
-            # What a person may have edited is noticed before anything is paid: the statement needs the sum.
-            sum_of(budget, cost)
+        # What a person may have edited is noticed before anything is paid: the statement needs the sum.
+        promises_of(budget, cost_of(schema.discovered))
         if unit not in (None, schema.person):
             schema.column(unit)
         account.recorder = recorder = Recorder.beside(output, job)
@@ -158,7 +157,7 @@ def fit(
             release.save(output)
             recorder.remove()
         if release.estimate is not None:
-            warn_after(budget, release.estimate.total)
+            warn_after(release.statement.promises[0], release.estimate.total)
         return release
 
 

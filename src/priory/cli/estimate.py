@@ -15,6 +15,7 @@ from priory.cli.progress import working
 from priory.data.schema import Schema
 from priory.errors import OptionError
 from priory.privacy.budget import Budget
+from priory.privacy.encoding import encode_statement
 from priory.privacy.record_file import is_record_file
 from priory.queries.domain import Clique
 from priory.queries.sensitivity import Relation
@@ -91,7 +92,7 @@ def _show(release: Release, cliques: Sequence[Clique], output: Path, *, as_json:
     if as_json:
         tables = [{"attributes": list(clique), "values": model.project(clique).values.tolist()} for clique in cliques]
         facts = {"output": str(output), "measurements": count, "total": model.total, "stopped": reason}
-        write_json({**facts, "marginals": tables})
+        write_json({**facts, "statement": encode_statement(release.statement), "marginals": tables})
         return
     labels = {column.name: column.labels for column in release.columns.modelled}
     for clique in cliques:

@@ -113,8 +113,9 @@ def show_ledger(
     if as_json:
         write_json(book)
         return
-    for key in ("dataset", "unit", "relation", "total", "spent", "left"):
-        write(visible(f"{key}: {book[key]}"))
+    for key in ("dataset", "unit", "relation", "schema_cost", "total", "spent", "left"):
+        if key in book:
+            write(visible(f"{key.replace('_', ' ')}: {book[key]}"))
     if "spent_epsilon" in book:
         write(f"spent so far is ε = {book['spent_epsilon']} at δ = {book['delta']}")
         write(f"left for one run is ε = {book['left_epsilon']} at δ = {book['delta']}")

@@ -89,10 +89,7 @@ def read_terms(connection: sqlite3.Connection) -> tuple[Terms, bytes]:
 
 
 def bind_schema(connection: sqlite3.Connection, secret: bytes, schema: str) -> Terms:
-    """Write the schema into terms, which must have none yet."""
-    terms, _ = read_terms(connection)
-    if terms.schema:
-        raise LedgerError("this ledger is bound to a schema already")
+    """Write the schema into terms that have none yet."""
     [(text,)] = connection.execute("SELECT text FROM terms").fetchall()
     bound = json.dumps({**json.loads(text), "schema": schema})
     connection.execute("UPDATE terms SET text = ?, seal = ?", (bound, _seal(secret, (bound,))))
@@ -115,15 +112,19 @@ def read_lines(connection: sqlite3.Connection, secret: bytes) -> list[Entry]:
     return [_line(dict(zip(columns, row, strict=False))) for row in rows]
 
 
-def read_events(connection: sqlite3.Connection, secret: bytes) -> dict[int, list[Event]]:
-    """What each line paid for; a book in which that was changed is refused."""
+def read_events(connection: sqlite3.Connection, secret: bytes, number: int | None = None) -> dict[int, list[Event]]:
+    """What each line paid for, or the one of that number; a book in which that was changed is refused."""
     if _format(connection) == 1:
         return _first_events(connection)
     paid: dict[int, list[Event]] = {}
-    found = connection.execute("SELECT reservation, number, text, seal FROM events ORDER BY reservation, number")
-    for reservation, number, text, seal in found.fetchall():
+    found = connection.execute(
+        "SELECT reservation, number, text, seal FROM events WHERE reservation = ? OR ? IS NULL "
+        "ORDER BY reservation, number",
+        (number, number),
+    )
+    for reservation, place, text, seal in found.fetchall():
         events = paid.setdefault(reservation, [])
-        if number != len(events) or not _is_sealed(secret, ("event", reservation, number, text), seal):
+        if place != len(events) or not _is_sealed(secret, ("event", reservation, place, text), seal):
             raise _damaged()
         events.append(_event_of(text))
     return paid
@@ -144,11 +145,10 @@ def write_line(connection: sqlite3.Connection, secret: bytes, entry: Entry) -> N
     connection.execute(f"INSERT OR REPLACE INTO reservations VALUES ({places})", sealed)
 
 
-def insert_events(
-    connection: sqlite3.Connection, secret: bytes, reservation: int, first: int, events: Sequence[Event]
-) -> None:
-    """Write further events of a line, the first of them with the number `first`."""
+def insert_events(connection: sqlite3.Connection, secret: bytes, reservation: int, events: Sequence[Event]) -> None:
+    """Write further events of a line."""
     lines, so_far = _head(connection, secret)
+    [[first]] = connection.execute("SELECT count(*) FROM events WHERE reservation = ?", (reservation,)).fetchall()
     keyed = [(reservation, number, _event_text(event)) for number, event in enumerate(events, start=first)]
     connection.executemany(
         "INSERT INTO events VALUES (?, ?, ?, ?)", [(*fields, _seal(secret, ("event", *fields))) for fields in keyed]
@@ -166,7 +166,7 @@ def upgrade(connection: sqlite3.Connection, secret: bytes) -> None:
     _make_tables(connection, secret)
     for entry in lines:
         insert_line(connection, secret, entry)
-        insert_events(connection, secret, entry.number, 0, paid.get(entry.number, []))
+        insert_events(connection, secret, entry.number, paid.get(entry.number, []))
     connection.execute(f"PRAGMA user_version = {FORMAT}")
 
 

@@ -142,6 +142,8 @@ def encode_statement(statement: Statement) -> Json:
         **{name: getattr(statement, name) for name in texts},
         "is_declared": statement.is_declared,
         "discovered": None if statement.discovered is None else statement.discovered.encoded(),
+        # For readers of the file: the sum of the two, or both where they do not add up.
+        "promises": [promise.encoded() for promise in statement.promises],
     }
 
 

@@ -18,7 +18,7 @@ import threading
 import warnings
 import weakref
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -32,7 +32,10 @@ from priory.privacy import book_file
 from priory.privacy.book import NOTHING, Entry, EntryState, Event, Terms, check_terms, now
 from priory.privacy.budget import Budget, Currency, epsilon_of, rounded_down, rounded_up
 from priory.privacy.prices import converted
+from priory.privacy.statement import cost_of
 
+# The mechanism that learns a schema, as its lines name it.
+DISCOVERY = "schema discovery"
 # What is shown of an entry, in this order.
 ENTRY_KEYS = ("number", "mechanism", "state", "asked", "charged", "opened", "closed")
 
@@ -130,11 +133,17 @@ class Ledger:
             raise LedgerError(f"this ledger protects {terms.unit}, so unit must be {terms.person!r}")
 
     def bind(self, schema: str) -> None:
-        """Fix the schema of a book that was made without one; once and for good, a second time is a `LedgerError`."""
+        """Fix the schema of a book that was made without one, for good; the same again is fine.
+
+        A `LedgerError` where the book is bound to another, maybe by somebody else since it was opened.
+        """
         if not schema.strip():
             raise OptionError("schema", "an empty schema binds nothing")
         with self._transaction(writes=True) as connection:
-            self.terms = book_file.bind_schema(connection, self._secret, schema)
+            self.terms, _ = book_file.read_terms(connection)
+            if not self.terms.schema:
+                self.terms = book_file.bind_schema(connection, self._secret, schema)
+        self.check(schema=schema, person=self.terms.person)
 
     def left(self) -> Fraction:
         """What remains, in the currency of the total."""
@@ -182,21 +191,28 @@ class Ledger:
             book_file.insert_line(connection, self._secret, line)
         return Reservation(self, number, budget)
 
-    def record(self, number: int, first: int, events: Sequence[Event]) -> None:
+    def record(self, number: int, events: Sequence[Event]) -> None:
         """Write what an open reservation is about to pay for; called by the reservation itself."""
         with self._transaction(writes=True) as connection:
             self._open_line(connection, number)
-            book_file.insert_events(connection, self._secret, number, first, events)
+            book_file.insert_events(connection, self._secret, number, events)
 
-    def close(self, number: int, state: EntryState, spent: Fraction, currency: Currency, additive: Fraction) -> None:
-        """Settle an open reservation; called by the reservation itself."""
+    def close(self, number: int, currency: Currency, *, ended_well: bool) -> None:
+        """Settle an open reservation in `currency` by what the book has of its payments; called by the reservation.
+
+        A run that ended well is charged what it paid, one that paid nothing nothing, any other in full.
+        """
         with self._transaction(writes=True) as connection:
             line = self._open_line(connection, number)
-            closed = replace(line, state=state, closed=now())
-            if state is not EntryState.INTERRUPTED:
-                charged = self._converted(currency, spent)
-                closed = replace(closed, charged=charged, charged_additive=additive)
-            book_file.write_line(connection, self._secret, closed)
+            paid = book_file.read_events(connection, self._secret, number).get(number, [])
+            if paid and not ended_well:
+                closed = replace(line, state=EntryState.INTERRUPTED)
+            else:
+                charged = self._converted(currency, sum((event.cost for event in paid), NOTHING))
+                additive = sum((event.additive for event in paid), NOTHING)
+                state = EntryState.SPENT if ended_well else EntryState.RELEASED
+                closed = replace(line, state=state, charged=charged, charged_additive=additive)
+            book_file.write_line(connection, self._secret, replace(closed, closed=now()))
 
     def _open_line(self, connection: sqlite3.Connection, number: int) -> Entry:
         line = book_file.read_lines(connection, self._secret)[number - 1]
@@ -261,7 +277,8 @@ class Reservation:
         self.events: list[Event] = []  # what it has paid for
         self._stage = "unused"
         self._process = os.getpid()
-        self._lock = threading.Lock()
+        # An interrupt may come before it is let go, and settling needs it again.
+        self._lock = threading.RLock()
 
     def __repr__(self) -> str:
         return f"Reservation({self.number} of {self.ledger!r}, {self.budget}, {self._stage})"
@@ -292,10 +309,17 @@ class Reservation:
             self._check_in_use()
             self.check_left(asked)
             _check_left("the run", "δ′", additive, self.budget.additive - self.spent_additive, f"its own {self.budget}")
-            self.ledger.record(self.number, len(self.events), events)
+            so_far = len(self.events), self.spent, self.spent_additive
+            # Counted first: an interrupt may come when the book has them already, and then they are paid.
+            self.events += events
             self.spent += asked
             self.spent_additive += additive
-            self.events += events
+            try:
+                self.ledger.record(self.number, events)
+            except LedgerError:
+                _, self.spent, self.spent_additive = so_far
+                del self.events[so_far[0] :]
+                raise
 
     def check_left(self, asked: Fraction) -> None:
         """Raise a `BudgetError` if it is more than the run may still spend."""
@@ -314,15 +338,14 @@ class Reservation:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Settle: a normal end is charged what it spent, an error before the first look nothing, any other in full."""
+        """Settle: a normal end is charged what it paid, an error before any payment nothing, any other in full."""
         if self._process != os.getpid():
             self._stage = "settled"
             return
         with self._lock:
             self._stage = "settled"
-        state = EntryState.SPENT if kind is None else EntryState.INTERRUPTED if self.events else EntryState.RELEASED
         try:
-            self.ledger.close(self.number, state, self.spent, self.budget.currency, self.spent_additive)
+            self.ledger.close(self.number, self.budget.currency, ended_well=kind is None)
         except LedgerError as trouble:
             # Raising would lose a release that is paid for; the line stays open, which charges it in full.
             warnings.warn(f"the run stays charged in full: {trouble}", stacklevel=2)
@@ -340,6 +363,7 @@ def describe(ledger: Ledger) -> dict[str, Any]:
         "relation": total.relation.value,
         "max_rows": total.max_rows,
         "currency": total.currency.value,
+        **_schema_cost(ledger),
         "total": str(total),
         "spent": f"{total.currency.letter} = {rounded_up(spent)}",
         "left": f"{total.currency.letter} = {rounded_down(left)}",
@@ -353,6 +377,21 @@ def describe(ledger: Ledger) -> dict[str, Any]:
         summary["spent_additive"] = rounded_up(spent_additive)
     summary["entries"] = [_described(entry) for entry in ledger.entries()]
     return summary
+
+
+def _schema_cost(ledger: Ledger) -> dict[str, str]:
+    """What it cost to learn the schema that the book is bound to, where that says so, and whether the book paid."""
+    with suppress(PrioryError):
+        cost = cost_of(Schema.parse(ledger.terms.schema).discovered) if ledger.terms.schema else None
+        if cost is not None:
+            is_here = any(entry.mechanism == DISCOVERY and entry.events for entry in ledger.entries())
+            paid = (
+                f"what this book paid of it is in the lines {DISCOVERY!r}"
+                if is_here
+                else "no line of this book paid for it"
+            )
+            return {"schema_cost": f"{cost}, for learning the schema from the table; {paid}"}
+    return {}
 
 
 def _described(entry: Entry) -> dict[str, Any]:

@@ -98,7 +98,7 @@ class Recorder:
         transcript = Transcript(tuple(self._entries))
         if self._statement is None or not transcript.holds_results:
             return None
-        return self.job, replace(self._statement, spent=transcript.spent), transcript
+        return _so_far(self.job, self._statement, transcript)
 
     def begin(self, statement: Statement, entry: int, row_limit: int = ROW_LIMIT) -> None:
         """Write the job, the facts of its statement and its line in the ledger, before anything is looked at."""
@@ -167,7 +167,11 @@ def read_recorded(path: str | Path) -> Recorded:
         transcript = Transcript(tuple(_decode_entry(record, job.schema.domain) for record in records))
     except (PrioryError, KeyError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError):
         raise ReleaseError(f"{path} is damaged: its records do not fit together") from None
-    return job, replace(statement, spent=transcript.spent), transcript
+    return _so_far(job, statement, transcript)
+
+
+def _so_far(job: Job, statement: Statement, transcript: Transcript) -> Recorded:
+    return job, replace(statement.about(job.schema), spent=transcript.spent), transcript
 
 
 def _size_in_bytes(queries: Sequence[Query]) -> int:

@@ -12,9 +12,8 @@ from priory.estimate.first_model import modelled, starts_from_public_data, unifo
 from priory.estimate.rows.weigh import WEIGHED
 from priory.model.bases import Base
 from priory.privacy.budget import Budget, Currency
-from priory.privacy.explain import guarantee
 from priory.privacy.prices import converted
-from priory.privacy.statement import Statement, sum_of
+from priory.privacy.statement import Statement, sum_as_declared, sum_of
 from priory.release.release import Release
 
 
@@ -94,13 +93,8 @@ def _statement(statements: Sequence[Statement]) -> Statement:
 def _together(statements: Sequence[Statement]) -> Budget:
     """What all of them promise together. Of a declared (ε, δ) no ρ follows: then every ε and every δ is added up."""
     budgets = [statement.budget for statement in statements]
-    declared = [s.budget.delta for s in statements if s.is_declared and s.budget.delta is not None]
-    if not declared:
-        return _added(budgets)
-    pairs = [guarantee(budget, min(declared)) for budget in budgets]
-    epsilon, delta = (sum(each, Fraction(0)) for each in zip(*pairs, strict=True))
-    amount = _total([(budget, budget.amount) for budget in budgets], Currency.ZCDP)
-    return Budget(Currency.ZCDP, amount, budgets[0].relation, budgets[0].max_rows, epsilon, delta)
+    declared = any(s.is_declared and s.budget.delta is not None for s in statements)
+    return sum_as_declared(budgets) if declared else _added(budgets)
 
 
 def _currency(budgets: Sequence[Budget]) -> Currency:

@@ -10,9 +10,7 @@ from typing import Any
 from priory.errors import ReleaseError
 from priory.estimate.first_model import starts_from_public_data
 from priory.privacy.budget import Currency, rounded_up
-from priory.privacy.explain import chance
 from priory.privacy.statement import Statement
-from priory.privacy.tail import loss_tail
 from priory.queries.sensitivity import Relation
 from priory.release.release import Release
 
@@ -38,6 +36,11 @@ BOOKS = {
     True: "A ledger on disk adds up all releases about the same units and refuses what exceeds its total.",
     False: "No ledger on disk was kept for this release: others about the same units are not counted in it.",
 }
+DECLARED_SCHEMA = "The schema: columns, their values, bounds and bins, constraints. It was declared to be public."
+LEARNT_SCHEMA = (
+    "What of the schema was declared: names of columns, and whatever was not learnt from the table. What was learnt is "
+    "protected, and its cost is in the parameters."
+)
 
 
 @dataclass(frozen=True)
@@ -104,6 +107,9 @@ def _facts(release: Release) -> dict[str, Any]:
         "sectors": ", ".join(SECTORS),
         "measurements": len(release.measurements),
         "columns": ", ".join(release.domain),
+        "schema": "a public schema"
+        if statement.discovered is None
+        else "a schema that was learnt for a part of the loss",
         "variant": _variant_name(statement),
         "unprotected": "\n".join(f"- {each}" for each in _unprotected(release)),
         "unit": statement.unit[:1].upper() + statement.unit[1:],
@@ -118,7 +124,8 @@ def _facts(release: Release) -> dict[str, Any]:
 
 
 def _variant_name(statement: Statement) -> str:
-    budget = statement.budget
+    # The weakest of them, where there are two.
+    budget = max(statement.promises, key=lambda each: not each.is_pure)
     if budget.is_pure:
         return "Pure DP"
     if budget.currency is Currency.ZCDP and not (statement.is_declared and budget.delta is not None):
@@ -128,7 +135,7 @@ def _variant_name(statement: Statement) -> str:
 
 def _unprotected(release: Release) -> list[str]:
     budget = release.statement.budget
-    said = ["The schema: columns, their values, bounds and bins, constraints. It was declared to be public."]
+    said = [DECLARED_SCHEMA if release.statement.discovered is None else LEARNT_SCHEMA]
     if budget.relation is Relation.REPLACE_ONE:
         said.append("The number of rows." if budget.max_rows == 1 else "The number of persons.")
     if any(measurement.is_public for measurement in release.measurements):
@@ -148,7 +155,10 @@ def _units(release: Release, *, is_rows: bool) -> int | str:
 
 
 def _parameters(statement: Statement) -> dict[str, float]:
-    budget = statement.budget
+    if len(statement.promises) > 1:
+        # No one figure is the promise; the details say both.
+        return {}
+    [budget] = statement.promises
     said: dict[str, Fraction] = {}
     if budget.is_pure:
         said["epsilon"] = budget.amount
@@ -162,14 +172,14 @@ def _parameters(statement: Statement) -> dict[str, float]:
 
 
 def _parameter_details(statement: Statement) -> str:
-    budget = statement.budget
-    said = [f"Promised: {statement.promise}.", f"Accounting: {statement.accounting}."]
+    learnt = "" if statement.discovered is None else " What it cost to learn the schema from the table is in it."
+    said = [f"Promised: {statement.promise}.{learnt}", f"Accounting: {statement.accounting}."]
     if not statement.is_declared:
-        said.append(f"Spent: {budget.currency.letter} = {rounded_up(statement.spent)}.")
-    if budget.epsilon is not None and not statement.is_declared:
+        said.append(f"Spent: {statement.all_spent}.")
+    if statement.tail:
         said.append(
             "For any one person the privacy loss exceeds epsilon with a probability of at most "
-            f"{chance(loss_tail(budget, budget.epsilon))}; delta is not that probability."
+            f"{statement.tail}; delta is not that probability."
         )
     return " ".join(said)
 

@@ -25,7 +25,7 @@ from priory.model.model import Model
 from priory.model.sampling import Seed, checked_count
 from priory.privacy import encoding
 from priory.privacy.measurement import Measurement
-from priory.privacy.statement import Statement, cost_of
+from priory.privacy.statement import Statement
 from priory.queries.domain import Domain
 from priory.queries.query import Query
 from priory.queries.workload import Workload
@@ -66,11 +66,15 @@ class Release:
     rounds: tuple[Round, ...] = ()
     digest: str = ""
 
+    def __post_init__(self) -> None:
+        # However a release comes to be, what it cost to learn its schema is in its statement.
+        object.__setattr__(self, "statement", self.statement.about(self.schema))
+
     def with_schema(self, schema: Schema) -> "Release":
         """The same release with the schema that its codes come from."""
         if schema.domain != self.domain:
             raise ReleaseError("the schema's attributes are not the release's")
-        return replace(self, schema=schema, statement=replace(self.statement, discovered=cost_of(schema.discovered)))
+        return replace(self, schema=schema)
 
     def with_model(self, model: Model) -> "Release":
         """The same release with the model that its measurements led to."""
@@ -336,7 +340,7 @@ class Release:
 
     def __repr__(self) -> str:
         stamp = "" if self.statement.is_private else ", NOT PRIVATE"
-        return f"Release({self.statement.mechanism!r}, {self.statement.budget}{stamp})"
+        return f"Release({self.statement.mechanism!r}, {self.statement.promise}{stamp})"
 
 
 def load(path: str | Path) -> Release:

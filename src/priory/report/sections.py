@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from priory.data.writing import written_whole
-from priory.privacy.explain import explain, percent_up
+from priory.privacy.explain import Explanation, explain, percent_up
 from priory.privacy.statement import KEPT
 from priory.queries.factor import Array
 from priory.release import Release
@@ -33,12 +33,13 @@ STAMP = "NOT PRIVATE: made with test randomness; do not publish"
 def lead(contents: Contents) -> Html:
     """The figures on top."""
     release = contents.release
-    promise, _, detail = release.statement.promise.partition(" (")
+    promise, headline = release.statement.promise, release.statement.headline
+    detail = promise.removeprefix(headline) if promise.startswith(headline) else ""
     facts = [
         (f"≈ {amount(release.model.total)}", "records, estimated"),
         (f"{len(contents.columns):,}", "columns"),
         (f"{len(release.measurements):,}", "noisy measurements"),
-        (promise, "privacy promise" + (f" ({detail}" if detail else "")),
+        (headline, f"privacy promise{detail}"),
     ]
     return tiles(facts)
 
@@ -100,10 +101,11 @@ def citation(contents: Contents) -> str:
     """The statement in one sentence, to be copied."""
     statement = contents.release.statement
     stamp = "" if statement.is_private else "NOT PRIVATE (test randomness): "
+    learnt = "" if statement.discovered is None else ", learning the schema included"
     return (
         f"{stamp}Statistics of {_quoted(statement.dataset)}, released under differential privacy with "
-        f"{statement.promise}, for tables that differ in {statement.unit} ({statement.budget.relation} neighbours), by "
-        f"the mechanism {_quoted(statement.mechanism)} of priory {statement.version}."
+        f"{statement.promise}{learnt}, for tables that differ in {statement.unit} ({statement.budget.relation} "
+        f"neighbours), by the mechanism {_quoted(statement.mechanism)} of priory {statement.version}."
     )
 
 
@@ -215,7 +217,10 @@ def spent(contents: Contents) -> Section:
     words = "Shares of the budget: " + ", ".join(f"{item.what} {item.share:.1%}" for item in items[:6])
     picture = charts.drawn(charts.budget_chart(items), words, "budget")
     letter = contents.release.statement.budget.currency.letter
-    meaning = paragraph(f"Shares of the whole budget, in {letter}, which adds up. More budget means less noise.")
+    learnt = "" if contents.release.statement.discovered is None else " Learning the schema was paid apart."
+    meaning = paragraph(
+        f"Shares of the run's budget, in {letter}, which adds up. More budget means less noise.{learnt}"
+    )
     return Section("budget", "What was spent on what", joined(meaning, element("figure", picture, class_="wide")))
 
 
@@ -253,7 +258,10 @@ def amount(value: float) -> str:
 def _meaning(contents: Contents) -> Html:
     """How far a suspicion can grow, as a table, and the rest of the explanation."""
     statement = contents.release.statement
-    explanation = explain(statement.budget, is_declared=statement.is_declared)
+    return joined(*(_explained(explain(each, is_declared=statement.is_declared)) for each in statement.promises))
+
+
+def _explained(explanation: Explanation) -> Html:
     first, *rest = explanation.lines[1:]
     rows = [[f"{100 * belief.before:.3g} %", f"at most {percent_up(belief.after)}"] for belief in explanation.beliefs]
     others = element("ul", *(element("li", Text(line)) for line in rest if not line.startswith("- ")), class_="quiet")

@@ -22,7 +22,7 @@ from priory.errors import BudgetError, LedgerError, OptionError, PrioryError, Sc
 from priory.privacy.budget import Budget, Currency, Number, epsilon_of, exact, positive
 from priory.privacy.curator import Curator, NoisyValues
 from priory.privacy.currency import in_mu_squared
-from priory.privacy.ledger import Ledger, Reservation
+from priory.privacy.ledger import DISCOVERY, Ledger, Reservation
 from priory.privacy.measurement import Measurement
 from priory.privacy.noise import RoundedGaussian
 from priory.privacy.randomness import Randomness, is_private, source_of
@@ -32,7 +32,6 @@ from priory.queries.query import Query
 from priory.queries.sensitivity import Relation
 from priory.work import tracked
 
-MECHANISM = "schema discovery"
 # Each column has the same budget. Of it, the first look has two parts, the grid and the values three.
 FIRST, SECOND = Fraction(2, 5), Fraction(3, 5)
 
@@ -102,7 +101,7 @@ def discover(
         limit = checked_row_limit(row_limit)
         rule = None if opened.person is None else PersonRule(opened.person, budget.max_rows, book.secret)
         account.asked = book, budget
-        account.reservation = book.reserve(budget, MECHANISM)
+        account.reservation = book.reserve(budget, DISCOVERY)
         with account.reservation as reservation:
             table = open_raw(
                 data,

@@ -11,6 +11,7 @@ from priory.privacy.budget import Budget
 from priory.privacy.even_noise import even_stddev
 from priory.privacy.explain import explain
 from priory.privacy.ledger import Ledger, Terms, describe
+from priory.privacy.statement import cost_of, promises_of
 from priory.studio import checks, commands, python_code
 from priory.studio.hub import Studio
 from priory.studio.later import PATIENCE, Coming
@@ -44,7 +45,7 @@ def show(visit: Visit) -> Response:
         delta=checks.run_delta(settings, book),
         public_rows=_public_rows(studio),
         positions=_positions(settings.epsilon),
-        words=meaning(settings, book),
+        words=meaning(settings, book, schema),
         facts={"noise": "…", "shared": ""} | _facts(settings, book, schema),
         can_forecast=isinstance(schema, Schema) and bool(settings.rows) and not checks.rows_problem(settings),
         is_open=isinstance(schema, OpenSchema),
@@ -86,9 +87,10 @@ def forecast(visit: Visit) -> Response:
     try:
         budget = checks.run_budget(settings, book, epsilon, delta)
         schema, public = studio.schema(), studio.public_path()
+        words = explained(budget, schema)
     except PrioryError as error:
         return visit.json({"state": "wrong", "message": studio.folder.shown(str(error)), "epsilon": epsilon})
-    known = {"epsilon": epsilon, "words": list(explain(budget).lines), "facts": facts(schema, budget)}
+    known = {"epsilon": epsilon, "words": words, "facts": facts(schema, budget)}
     if not isinstance(schema, Schema) or not settings.rows or checks.rows_problem(settings):
         said = "Say about how many rows the table has, and declare all columns, for a forecast."
         return visit.json({"state": "wrong", "message": said, **known})
@@ -126,12 +128,19 @@ def _spoken(number: float) -> str:
     return f"{number:,.0f}" if number >= 10 else f"{number:.1f}"
 
 
-def meaning(settings: Settings, book: Ledger | None) -> list[str]:
+def meaning(settings: Settings, book: Ledger | None, schema: Schema | OpenSchema | None) -> list[str]:
     """What the next run's ε and δ mean for one person; empty where they are wrong."""
     try:
-        return list(explain(checks.run_budget(settings, book)).lines)
-    except OptionError:
+        return explained(checks.run_budget(settings, book), schema)
+    except PrioryError:
         return []
+
+
+def explained(budget: Budget, schema: Schema | OpenSchema | None) -> list[str]:
+    """What a release of `budget` will promise, in words, with what it cost to learn the schema."""
+    cost = None if schema is None else cost_of(schema.discovered)
+    learnt = [] if cost is None else [f"Together with learning the schema, which cost {cost}:"]
+    return [*learnt, *(line for each in promises_of(budget, cost) for line in explain(each).lines)]
 
 
 def _schema(studio: Studio) -> Schema | OpenSchema | None:

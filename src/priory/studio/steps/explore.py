@@ -93,7 +93,7 @@ def show(visit: Visit) -> Response:
         (f"≈ {amount(release.model.total)}", "records, estimated"),
         (f"{len(release.domain):,}", "columns"),
         (f"{len(release.measurements):,}", "noisy measurements"),
-        (release.statement.promise.partition(" (")[0], "privacy promise"),
+        (release.statement.headline, "privacy promise"),
     ]
     return visit.page(
         "explore.html",
