@@ -1,6 +1,5 @@
 """Release: measurements, model, schema and the privacy statement, as one file."""
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -8,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from priory import hooks
+from priory.bounded import json_of
 from priory.answer import association, quantiles, tables
 from priory.answer.basis import Basis
 from priory.answer.grid import Names
@@ -348,13 +348,13 @@ def load(path: str | Path) -> Release:
 
 
 def _decoded(sections: Mapping[str, archive.Files]) -> Release:
-    sizes = json.loads(sections["domain"]["domain.json"])
+    sizes = json_of(sections["domain"]["domain.json"])
     domain = Domain.of(dict(zip(sizes["attributes"], sizes["shape"], strict=True)))
     measured = sections["measurements"]
     release = Release(
         domain=domain,
-        measurements=encoding.decode_measurements(json.loads(measured["measurements.json"]), measured, domain),
-        statement=encoding.decode_statement(json.loads(sections["statement"]["statement.json"])),
+        measurements=encoding.decode_measurements(json_of(measured["measurements.json"]), measured, domain),
+        statement=encoding.decode_statement(json_of(sections["statement"]["statement.json"])),
         digest=kept.digest_of(sections),
         sections={name: files for name, files in sections.items() if name not in _KNOWN | PARTS.keys()},
         **{part.field: part.decode(sections[name]) for name, part in PARTS.items() if name in sections},
