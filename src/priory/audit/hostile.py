@@ -1,35 +1,43 @@
 """Hostile: files whose numbers and sizes lie are opened within bounds, or refused with a sentence."""
 
+import contextlib
+import hashlib
 import json
 import os
 import random
 import re
-import resource
 import select
 import signal
 import sqlite3
 import tempfile
 import time
+import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from shutil import copyfile
-from typing import Any, cast
+from typing import Any
 from unittest.mock import patch
+
+import numpy as np
 
 from priory.app.fit import fit
 from priory.app.recipe import public_rows
 from priory.audit.findings import Effort, Finding
-from priory.audit.tables import USUAL, columns, write
+from priory.audit.tables import USUAL
 from priory.data.schema import Schema
 from priory.errors import PrioryError
 from priory.privacy import book_file, record_file
+from priory.privacy.book import Entry, EntryState
 from priory.privacy.budget import Budget
+from priory.privacy.encoding import array_bytes, array_of
 from priory.privacy.ledger import Ledger, Terms, describe
 from priory.release import Release, archive
 from priory.release.partial import Partial
 
-MOST_SECONDS, MOST_BYTES = 2.0, 500 * 2**20
+MOST_BYTES = 500 * 2**20
 # A file that is not through by then is taken to hang; processors may be busy with other things.
 _LONGEST = 20.0
 
@@ -59,6 +67,10 @@ _SHAPES = ("4000000000,", "9" * 400 + ",", "65536, 65536", "0, " * 60, "-1,", "1
 _DTYPES = ("|O", "<i9", ">i8", "<U9", "<f4", "<c16", "[('a','<i8')]")
 _NUMBER = re.compile(r"-?[0-9][0-9.]*(?:[eE][-+]?[0-9]+)?(?:/[0-9]+)?")
 
+_SECTIONS = frozenset({"statement", "domain", "measurements", "schema"})
+# What the JSON of a record is called beside its arrays.
+_JSON = "record.json"
+
 # What a file is made of, as it is opened, and everything that its lies can be put into.
 Open = Callable[[Path], object]
 Lie = tuple[str, Callable[[Path], object]]  # in words, and what writes the file with it
@@ -70,17 +82,24 @@ def hostile(effort: Effort) -> Iterator[Finding]:
         yield Finding("hostile numbers: this system cannot fork", "-", "-", passed=True)
         return
     with tempfile.TemporaryDirectory() as name:
-        for kind, (lies, opening) in kinds(Path(name)).items():
+        for kind, (large, lies, opening) in kinds(Path(name)).items():
             chosen = random.Random(0).sample(lies, min(effort.lies, len(lies)))  # noqa: S311 - which lies are told
-            yield _finding(kind, opened(chosen, opening, Path(name)))
+            yield _finding(kind, opened([*large, *chosen], opening, Path(name)), effort.opening)
 
 
-def _finding(kind: str, outcomes: "Sequence[Outcome]") -> Finding:
-    wrong = [each for each in outcomes if not each.is_good]
+def large_things(kind: str) -> Finding:
+    """What comes of the large things that a kind of file can hold."""
+    with tempfile.TemporaryDirectory() as name:
+        large, _, opening = kinds(Path(name))[kind]
+        return _finding(kind, opened(large, opening, Path(name)), _LONGEST)
+
+
+def _finding(kind: str, outcomes: "Sequence[Outcome]", most_seconds: float) -> Finding:
+    wrong = [each for each in outcomes if not each.is_within(most_seconds)]
     worst = max(each.seconds for each in outcomes), max(each.size for each in outcomes) / 2**20
     said = f"; {wrong[0].lie}: {wrong[0].end}" if wrong else ""
     figure = f"{len(wrong)} of {len(outcomes)} not refused within bounds, {worst[0]:.2f} s, {worst[1]:.0f} MB{said}"
-    limit = f"0, {MOST_SECONDS:g} s, {MOST_BYTES / 2**20:g} MB"
+    limit = f"0, {most_seconds:g} s, {MOST_BYTES / 2**20:g} MB"
     return Finding(f"hostile numbers: {kind}", figure, limit, not wrong)
 
 
@@ -93,10 +112,9 @@ class Outcome:
     seconds: float = 0.0  # of the processor
     size: int = 0  # bytes that were added to the most that the process ever had
 
-    @property
-    def is_good(self) -> bool:
+    def is_within(self, most_seconds: float) -> bool:
         """Whether it was opened or refused, within bounds."""
-        return self.end in ("opened", "refused") and self.seconds <= MOST_SECONDS and self.size <= MOST_BYTES
+        return self.end in ("opened", "refused") and self.seconds <= most_seconds and self.size <= MOST_BYTES
 
 
 def opened(lies: Sequence[Lie], opening: Open, folder: Path) -> list[Outcome]:
@@ -132,6 +150,8 @@ def _in_a_process(lies: Sequence[Lie], opening: Open, folder: Path) -> Iterator[
 
 
 def _open_all(lies: Sequence[Lie], opening: Open, path: Path, answers: int) -> None:
+    import resource
+
     pages = int(Path("/proc/self/statm").read_text().split()[0]) if Path("/proc/self/statm").exists() else 2**23
     limit = pages * resource.getpagesize() + MOST_BYTES
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
@@ -155,17 +175,19 @@ def _end_of(opening: Open, path: Path) -> str:
 
 
 def _most_memory() -> int:
+    import resource
+
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1024 if os.uname().sysname == "Linux" else 1)
 
 
-def kinds(folder: Path) -> dict[str, tuple[list[Lie], Open]]:
-    """The kinds of files, with all that can be put into one, and how it is opened."""
+def kinds(folder: Path) -> dict[str, tuple[list[Lie], list[Lie], Open]]:
+    """The kinds of files, with large things and lies about numbers that can be put into one, and how it is opened."""
     release, partial, book = _made(folder)
     return {
-        "schema": (_schema_lies(SCHEMA), _open_schema),
-        "release": (_release_lies(release), _open_release),
-        "partial file": (_partial_lies(partial), _open_partial),
-        "ledger": (_ledger_lies(book), _open_ledger),
+        "schema": (_large_schemas(), _schema_lies(), _open_schema),
+        "release": (_large_releases(release), _release_lies(release), _open_release),
+        "partial file": (_large_partials(partial), _partial_lies(partial), _open_partial),
+        "ledger": (_large_ledgers(book), _ledger_lies(book), _open_ledger),
     }
 
 
@@ -202,41 +224,45 @@ def _made(folder: Path) -> tuple[Path, Path, Path]:
     options: dict[str, Any] = {"epsilon": 1, "delta": "1e-9", "ledger": book, "public": table, "mechanism": "pmw-pub"}
     fit(table, schema, output=folder / "a.priory", **options)
 
-    def lose(*_: object) -> None:
-        raise _Lost
-
-    with patch.object(Release, "save", lose):
-        try:
-            fit(table, schema, output=folder / "b.priory", **options)
-        except _Lost:
-            pass
+    with patch.object(Release, "save", side_effect=_Lost), contextlib.suppress(_Lost):
+        fit(table, schema, output=folder / "b.priory", **options)
     return folder / "a.priory", folder / "b.priory.partial", folder / "book.ledger"
-
-
-def _schema_lies(text: str) -> list[Lie]:
-    found: list[Lie] = []
-    for match in _NUMBER.finditer(text):
-        for lie in (*_LIES, _DEEP):
-            said = text[: match.start()] + lie + text[match.end() :]
-            found.append((f"{lie[:20]!r} for {match[0]!r}", _writer(said.encode())))
-    wide = ", ".join(f"c{i}: {{kind: integer, bounds: [0, 900000], nullable: true}}" for i in range(40))
-    return [
-        *found,
-        ("many wide columns", _writer(f"priory: 1\nname: a\ncolumns: {{{wide}}}\n".encode())),
-        ("many values", _writer(b"priory: 1\nname: a\ncolumns: [a" + b",a" * 8_000_000 + b"]\n")),
-        ("deep", _writer(_DEEP.encode())),
-        (
-            "aliases of long lists",
-            _writer(text.encode() + b"x: &x [" + b"1, " * 5000 + b"]\ny: [" + b"*x, " * 5000 + b"]\n"),
-        ),
-    ]
 
 
 def _writer(data: bytes) -> Callable[[Path], object]:
     return lambda path: path.write_bytes(data)
 
 
-def _json_lies(text: str) -> Iterator[tuple[str, str]]:
+def _schema_lies() -> list[Lie]:
+    return [
+        (f"{lie[:20]!r} for {match[0]!r}", _writer((SCHEMA[: match.start()] + lie + SCHEMA[match.end() :]).encode()))
+        for match in _NUMBER.finditer(SCHEMA)
+        for lie in (*_LIES, _DEEP)
+    ]
+
+
+def _large_schemas() -> list[Lie]:
+    wide = (f"c{i}: {{kind: integer, bounds: [0, 900000], nullable: true}}" for i in range(40))
+    narrow = (f"c{i}: {{kind: boolean, nullable: true}}" for i in range(40_000))
+    levels = ", ".join(map(str, range(400_000)))
+    dates = "a: {kind: integer, bounds: [0, 3000], other: 0}, b: {kind: integer, bounds: [0, 3000], other: 0}"
+    texts = {
+        "deep": _DEEP,
+        "many wide columns": _schema_of(", ".join(wide)),
+        "many columns": _schema_of(", ".join(narrow)),
+        "many values": f"[a{',a' * 4_000_000}]",
+        "a level twice": _schema_of(f"a: {{kind: category, levels: [{levels}, 399999], nullable: true}}"),
+        "many large constraints": _schema_of(dates) + f"constraints: [{', '.join(['{order: [a, b]}'] * 1000)}]",
+        "aliases of a long list": f"x: &x [{'1, ' * 5000}]\ny: [{'*x, ' * 5000}]",
+    }
+    return [(words, _writer(text.encode())) for words, text in texts.items()]
+
+
+def _schema_of(columns: str) -> str:
+    return f"priory: 1\nname: a\ncolumns: {{{columns}}}\n"
+
+
+def _json_lies(text: str) -> Iterator[tuple[str, bytes]]:
     """A JSON text with each of its numbers, and each text that spells one, replaced in turn; the words first."""
     root = json.loads(text)
     for path, value in _leaves(root):
@@ -246,20 +272,19 @@ def _json_lies(text: str) -> Iterator[tuple[str, str]]:
         said = json.dumps(_replaced(root, path, mark))
         for lie in (*_LIES, _DEEP):
             words = f"{lie[:20]!r} for {'/'.join(map(str, path))}"
-            yield words, said.replace(json.dumps(mark), lie or '""')
-            yield f"text {words}", said.replace(json.dumps(mark), json.dumps(lie))
+            yield words, said.replace(json.dumps(mark), lie or '""').encode()
+            yield f"text {words}", said.replace(json.dumps(mark), json.dumps(lie)).encode()
 
 
 def _leaves(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:  # noqa: ANN401 - JSON
-    """The numbers and texts; of a list of numbers only the first."""
+    """The numbers and texts; of long lists the first ones."""
     if isinstance(node, dict):
         for key, value in node.items():
             yield from _leaves(value, (*path, key))
     elif isinstance(node, list):
-        first = [i for i, value in enumerate(node) if i == 0 or isinstance(value, list | dict)]
-        for i in first[:3]:
-            yield from _leaves(node[i], (*path, i))
-    elif isinstance(node, int | float | str):
+        for i, value in enumerate(node[:3]):
+            yield from _leaves(value, (*path, i))
+    elif node is not None:
         yield path, node
 
 
@@ -272,69 +297,131 @@ def _replaced(node: Any, path: tuple[Any, ...], value: object) -> Any:  # noqa: 
 
 
 def _array_lies(data: bytes) -> Iterator[tuple[str, bytes]]:
-    """An array with another header, or numbers that none has."""
+    """An array with another header, or with numbers that nothing counts."""
     end = 10 + int.from_bytes(data[8:10], "little")
-    shape = re.compile(rb"'shape': \([^)]*\)")
     for lie in _SHAPES:
-        yield f"shape {lie[:20]!r}", _with_header(shape.sub(f"'shape': ({lie})".encode(), data[10:end]), data[end:])
+        header = re.sub(rb"'shape': \([^)]*\)", f"'shape': ({lie})".encode(), data[10:end])
+        yield f"shape {lie[:20]!r}", _array(header, data[end:])
     for lie in _DTYPES:
-        header = data[10:end].replace(b"<f8", lie.encode()).replace(b"<i8", lie.encode())
-        yield f"dtype {lie!r}", _with_header(header, data[end:])
-    for number, lie in ((b"\xff" * 7 + b"\x7f", "largest"), (b"\xff" * 8, "-1 or nan"), (b"\0\x94\x35\x77" + bytes(4), "2e9")):
-        yield f"{lie} numbers", data[:end] + number * (len(data[end:]) // 8)
-        yield f"{lie} for the last number", data[:-8] + number
+        yield f"dtype {lie!r}", _array(re.sub(rb"<[if]8", lie.encode(), data[10:end]), data[end:])
+    for number in (2**63 - 1, -1, 2_000_000_000):
+        one = number.to_bytes(8, "little", signed=True)
+        yield f"{number} for all numbers", data[:end] + one * (len(data[end:]) // 8)
+        yield f"{number} for the last number", data[:-8] + one
 
 
-def _with_header(header: bytes, data: bytes) -> bytes:
+def _array(header: bytes, data: bytes) -> bytes:
     return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + data
 
 
+def _lies_of(name: str, data: bytes) -> Iterator[tuple[str, bytes]]:
+    """The lies that a file of a release can tell."""
+    if name.endswith(".npy"):
+        yield from _array_lies(data)
+    elif name.endswith(".json"):
+        yield from _json_lies(data.decode())
+
+
 def _release_lies(path: Path) -> list[Lie]:
-    sections = archive.read_archive(path, frozenset({"statement", "domain", "measurements", "schema"}))
-
-    def with_file(section: str, name: str, data: bytes) -> Callable[[Path], object]:
-        changed = {**sections, section: {**sections[section], name: data}}
-        return lambda path: archive.write_archive(path, changed, frozenset({"statement", "domain", "measurements"}))
-
-    found: list[Lie] = []
-    for section, files in sections.items():
-        for name, data in files.items():
-            lies: Iterator[tuple[str, bytes]] = iter(())
-            if name.endswith(".npy"):
-                lies = _array_lies(data)
-            elif name.endswith(".json"):
-                lies = ((words, said.encode()) for words, said in _json_lies(data.decode()))
-            found += [(f"{section}/{name}: {words}", with_file(section, name, said)) for words, said in lies]
-    return [*found, ("a large section", with_file("statement", "zeros", b"\0" * 2**30 if False else b"")), *_big(sections)]
+    sections = archive.read_archive(path, _SECTIONS)
+    return [
+        (f"{section}/{name}: {words}", _release_writer(sections, section, {name: said}))
+        for section, files in sections.items()
+        for name, data in files.items()
+        for words, said in _lies_of(name, data)
+    ]
 
 
-def _big(sections: Mapping[str, Mapping[str, bytes]]) -> list[Lie]:
-    return []
+def _release_writer(
+    sections: Mapping[str, Mapping[str, bytes]], section: str, files: Mapping[str, bytes]
+) -> Callable[[Path], object]:
+    """Writes a release with other files, and every checksum made anew, as a forger would."""
+    changed = {**sections, section: {**sections.get(section, {}), **files}}
+    return lambda path: archive.write_archive(path, changed, _SECTIONS)
+
+
+def _large_releases(path: Path) -> list[Lie]:
+    sections = archive.read_archive(path, _SECTIONS)
+    numbers = b"[" + b"1000000000000000, " * 3_000_000 + b"1]"
+    rows, columns = 2**19, len(json.loads(sections["domain"]["domain.json"])["shape"])
+    named = json.loads(sections["model"]["model.json"])["arrays"]
+    public = {
+        next(file for name, file in named.items() if name.endswith("codes")): np.zeros((rows, columns), dtype=np.int64),
+        next(file for name, file in named.items() if name.endswith("shares")): np.ones(rows),
+    }
+    mapping = b"[" + b"{}," * 20_000_000 + b"1]"
+    return [
+        ("a section of 4 GiB", lambda copy: _with_zeros(path, copy)),
+        ("many numbers", _release_writer(sections, "domain", {"domain.json": numbers})),
+        ("many mappings", _release_writer(sections, "domain", {"domain.json": mapping})),
+        (
+            "many public rows",
+            _release_writer(sections, "model", {file: array_bytes(array) for file, array in public.items()}),
+        ),
+    ]
+
+
+def _with_zeros(path: Path, copy: Path) -> None:
+    """A release with a file of 4 GiB in 4 MB: one block that is packed, again and again."""
+    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
+    block = packer.compress(bytes(2**20)) + packer.flush(zlib.Z_FULL_FLUSH)
+    with zipfile.ZipFile(path) as old, zipfile.ZipFile(copy, "w") as new:
+        manifest = json.loads(old.read(archive.MANIFEST))
+        manifest["sections"]["zeros"] = {"required": False}
+        manifest["files"]["zeros/0"] = {"size": 2**32 - 2, "sha256": ""}
+        described = json.dumps(manifest).encode()
+        for name in manifest["files"]:
+            new.writestr(name, block * 2**12 if name == "zeros/0" else old.read(name))
+        new.writestr(archive.MANIFEST, described)
+        zeros = new.getinfo("zeros/0")
+        zeros.compress_type, zeros.file_size = zipfile.ZIP_DEFLATED, 2**32 - 2
+        new.comment = hashlib.sha256(described).hexdigest().encode()
 
 
 def _partial_lies(path: Path) -> list[Lie]:
-    records = record_file.read_records(path)
-    found: list[Lie] = []
-    for i, record in enumerate(records):
-        text, _, data = record.partition(b"\0")
-        said = [(f"record {i}: {words}", lie.encode() + b"\0" + data) for words, lie in _json_lies(text.decode())]
-        start = 0
-        for name, size in json.loads(text)["arrays"].items():
-            array, rest = data[start : start + size], data[start + size :]
-            for words, lie in _array_lies(array):
-                sizes = json.loads(text)
-                sizes["arrays"][name] = len(lie)
-                said.append((f"record {i}, {name}: {words}", json.dumps(sizes).encode() + b"\0" + data[:start] + lie + rest))
-            start += size
-        found += [(words, _record_writer([*records[:i], lie, *records[i + 1 :]])) for words, lie in said]
-    return found
+    records = [_unpacked(record) for record in record_file.read_records(path)]
+    return [
+        (f"record {i}, {name}: {words}", _record_writer([*records[:i], _told(record, name, said), *records[i + 1 :]]))
+        for i, record in enumerate(records)
+        for name, data in record.items()
+        for words, said in _lies_of(name, data)
+    ]
 
 
-def _record_writer(records: Sequence[bytes]) -> Callable[[Path], object]:
+def _large_partials(path: Path) -> list[Lie]:
+    job, *records = [_unpacked(record) for record in record_file.read_records(path)]
+    counts = array_bytes(np.full(len(array_of(job["counts.npy"])), 2_000_000_000))
+    spent = json.dumps({"entry": "paid", "spent": "1e4000000000", "arrays": {}}).encode()
+    return [
+        ("a count of 2,000,000,000 for one row", _record_writer([_told(job, "counts.npy", counts), *records])),
+        ("1e4000000000 as a cost", _record_writer([job, {_JSON: spent}])),
+    ]
+
+
+def _unpacked(record: bytes) -> dict[str, bytes]:
+    """The JSON of a record, under a name of its own, and its arrays."""
+    text, _, data = record.partition(b"\0")
+    files, start = {_JSON: text}, 0
+    for name, size in json.loads(text)["arrays"].items():
+        files[name] = data[start : start + size]
+        start += size
+    return files
+
+
+def _told(record: Mapping[str, bytes], name: str, lie: bytes) -> dict[str, bytes]:
+    """A record with a lie in it; an array's size is the one that it has."""
+    if name == _JSON:
+        return {**record, name: lie}
+    described = json.loads(record[_JSON])
+    described["arrays"][name] = len(lie)
+    return {**record, name: lie, _JSON: json.dumps(described).encode()}
+
+
+def _record_writer(records: Sequence[Mapping[str, bytes]]) -> Callable[[Path], object]:
     def write_records(path: Path) -> None:
         file = record_file.RecordFile.create(path)
-        for record in records:
-            file.append(record)
+        for files in records:
+            file.append(files[_JSON] + b"\0" + b"".join(data for name, data in files.items() if name != _JSON))
         file.close()
 
     return write_records
@@ -343,45 +430,68 @@ def _record_writer(records: Sequence[bytes]) -> Callable[[Path], object]:
 def _ledger_lies(path: Path) -> list[Lie]:
     """Terms, lines and events that are sealed anew, as whoever has the file can: it holds the key."""
     connection = sqlite3.connect(path)
-    [(text, secret)] = connection.execute("SELECT text, secret FROM terms").fetchall()
-    lines = connection.execute("SELECT * FROM reservations").fetchall()
-    events = connection.execute("SELECT * FROM events").fetchall()
+    [(terms, secret)] = connection.execute("SELECT text, secret FROM terms").fetchall()
+    line = connection.execute("SELECT * FROM reservations").fetchone()[:-1]
+    [(reservation, number, event)] = connection.execute(
+        "SELECT reservation, number, text FROM events LIMIT 1"
+    ).fetchall()
     connection.close()
-    seal = book_file._seal  # noqa: SLF001 - a forger has it, too
 
-    def with_change(sql: str, values: tuple[Any, ...]) -> Callable[[Path], object]:
-        def change(copy: Path) -> None:
-            copyfile(path, copy)
-            changed = sqlite3.connect(copy, isolation_level=None)
-            changed.execute(sql, values)
-            changed.close()
+    def sealed(
+        table: str, fields: tuple[object, ...], *mark: str, others: tuple[object, ...] = ()
+    ) -> Callable[[Path], object]:
+        seal = book_file._seal(secret, (*mark, *fields))  # noqa: SLF001 - a forger has it, too
+        return lambda copy: _with_row(path, copy, table, (*fields, *others, seal))
 
-        return change
-
-    found: list[Lie] = []
-    for words, said in _json_lies(text):
-        sealed = (said, seal(secret, (said,)))
-        found.append((f"terms: {words}", with_change("UPDATE terms SET text = ?, seal = ?", sealed)))
-    for number, *_ in lines[:1]:
-        for i, value in enumerate(lines[0][:-1]):
-            if i and isinstance(value, str) and _NUMBER.fullmatch(value):
-                for lie in _LIES:
-                    fields = (*lines[0][:i], lie, *lines[0][i + 1 : -1])
-                    sealed = (*fields, seal(secret, ("line", *fields)))
-                    sql = f"INSERT OR REPLACE INTO reservations VALUES ({', '.join('?' * len(sealed))})"
-                    found.append((f"line {number}, {i}: {lie[:20]!r}", with_change(sql, sealed)))
-    for reservation, number, said, _ in events[:2]:
-        for words, lie in _json_lies(said):
-            fields = (reservation, number, lie)
-            sealed = (*fields, seal(secret, ("event", *fields)))
-            found.append((f"event: {words}", with_change("INSERT OR REPLACE INTO events VALUES (?, ?, ?, ?)", sealed)))
-    endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS lines, 1 AS events, '' AS seal FROM n"
-    return [*found, ("a view without an end", lambda copy: _with_view(path, copy, endless))]
+    return [
+        *(
+            (f"terms: {words}", sealed("terms", (said.decode(),), others=(secret,)))
+            for words, said in _json_lies(terms)
+        ),
+        *(
+            (f"line, {i}: {lie[:20]!r}", sealed("reservations", (*line[:i], lie, *line[i + 1 :]), "line"))
+            for i, value in enumerate(line)
+            if isinstance(value, str) and _NUMBER.fullmatch(value)
+            for lie in _LIES
+        ),
+        *(
+            (f"event: {words}", sealed("events", (reservation, number, said.decode()), "event"))
+            for words, said in _json_lies(event)
+        ),
+    ]
 
 
-def _with_view(path: Path, copy: Path, endless: str) -> None:
+def _with_row(path: Path, copy: Path, table: str, fields: tuple[object, ...]) -> None:
     copyfile(path, copy)
-    changed = sqlite3.connect(copy, isolation_level=None)
-    changed.execute("DROP TABLE head")
-    changed.execute(f"CREATE VIEW head AS {endless}")
-    changed.close()
+    with contextlib.closing(sqlite3.connect(copy, isolation_level=None)) as changed:
+        if table == "terms":
+            changed.execute("DELETE FROM terms")
+        places = ", ".join("?" * len(fields))
+        changed.execute(f"INSERT OR REPLACE INTO {table} VALUES ({places})", fields)
+
+
+def _large_ledgers(path: Path) -> list[Lie]:
+    return [
+        ("a view without an end", lambda copy: _with_view(path, copy)),
+        ("fractions without an end", lambda copy: _with_lines(path, copy)),
+    ]
+
+
+def _with_view(path: Path, copy: Path) -> None:
+    copyfile(path, copy)
+    endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
+    with contextlib.closing(sqlite3.connect(copy, isolation_level=None)) as changed:
+        changed.execute("DROP TABLE head")
+        changed.execute(f"CREATE VIEW head AS {endless} SELECT i AS lines, 1 AS events, '' AS seal FROM n")
+
+
+def _with_lines(path: Path, copy: Path) -> None:
+    """Many lines whose charges have no common denominator."""
+    book = Ledger.open(copyfile(path, copy))
+    with contextlib.closing(book_file.connect(copy)) as connection:
+        connection.execute("BEGIN")
+        for number in range(len(book.entries()) + 1, 1000):
+            charged = Fraction(1, 10**4000 + number)
+            entry = Entry(number, "audit", charged, charged, EntryState.SPENT, "", None)
+            book_file.insert_line(connection, book.secret, entry)
+        connection.execute("COMMIT")

@@ -1,5 +1,6 @@
 """YAML reader: values that know their line, without the surprises of YAML 1.1."""
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -9,7 +10,7 @@ from priory.errors import SchemaError
 
 DEEPEST = 20
 # Scalars, lists and mappings of a file, with those that an alias repeats. A million take two seconds and 200 MB.
-MOST_VALUES = 1_200_000
+MOST_VALUES = 1_050_000
 LONGEST_SHOWN = 40
 
 INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]{0,300})")
@@ -236,4 +237,5 @@ def resolve(text: str) -> Scalar:
         return text
     if INTEGER.fullmatch(text):
         return int(text)
-    return float(text) if REAL.fullmatch(text) else text
+    # A number that no double comes near is none.
+    return number if REAL.fullmatch(text) and math.isfinite(number := float(text)) else text

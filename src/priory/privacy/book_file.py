@@ -243,14 +243,15 @@ def _event_text(event: Event) -> str:
 @_as_written()
 def _event_of(text: str) -> Event:
     fields = bounded.json_of(text)
-    names = ("cost", "l1", "l2_squared", "moved", "scale", "additive")
+    names = ("l1", "l2_squared", "moved", "scale")
     numbers = {name: None if fields[name] is None else bounded.amount(fields[name]) for name in names}
     l1, l2_squared = numbers.pop("l1"), numbers.pop("l2_squared")
     size = None if l1 is None or l2_squared is None else Sensitivity(l1, l2_squared)
     currency = None if fields["currency"] is None else Currency(fields["currency"])
     named = {name: bounded.text(fields[name]) for name in ("kind", "what")}
     draws = bounded.whole(fields["draws"])
-    return Event(**named, **numbers, draws=draws, currency=currency, sensitivity=size)  # type: ignore[arg-type]
+    cost, additive = (bounded.amount(fields[name]) for name in ("cost", "additive"))
+    return Event(**named, **numbers, cost=cost, additive=additive, draws=draws, currency=currency, sensitivity=size)  # type: ignore[arg-type]
 
 
 @_as_written()

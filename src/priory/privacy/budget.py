@@ -1,7 +1,7 @@
 """Budget: what may be spent, in which currency, and about whom."""
 
 import decimal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import StrEnum
@@ -179,7 +179,9 @@ class Budget:
         Raises:
             KeyError, TypeError, ValueError: a field is missing, or is none that a budget could have.
         """
-        epsilon, delta = (None if fields[name] is None else bounded.amount(fields[name]) for name in ("epsilon", "delta"))
+        epsilon, delta = (
+            None if fields[name] is None else bounded.amount(fields[name]) for name in ("epsilon", "delta")
+        )
         # Version 0.1 knew of nothing additive.
         additive = bounded.amount(fields.get("additive", "0"))
         if (epsilon is None) != (delta is None) or (delta is not None and not additive < delta < 1):
@@ -250,7 +252,9 @@ def exact(name: str, value: Number) -> Fraction:
     try:
         return bounded.fraction(str(value).strip())
     except ValueError:
-        raise OptionError(name, f"a finite number of at most {bounded.MOST_DIGITS} digits is needed; got {value!r}") from None
+        raise OptionError(
+            name, f"a finite number of at most {bounded.MOST_DIGITS} digits is needed; got {value!r}"
+        ) from None
 
 
 def positive(name: str, value: Number) -> Fraction:

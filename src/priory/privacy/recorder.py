@@ -23,7 +23,6 @@ from priory.privacy.functionals import NoisyNumber
 from priory.privacy.journal import Answered, Entry, Numbered, Paid, Picked, PublicTotal, Transcript
 from priory.privacy.measurement import Measurement
 from priory.privacy.record_file import RESERVE, RecordFile, check_place, is_record_file, read_records
-from priory.privacy.scores import Pick
 from priory.privacy.statement import Statement
 from priory.queries.domain import Domain
 from priory.queries.query import Query

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from priory import hooks
-from priory.bounded import json_of
 from priory.answer import association, quantiles, tables
 from priory.answer.basis import Basis
 from priory.answer.grid import Names
@@ -15,6 +14,7 @@ from priory.answer.quality import Quality, quality
 from priory.answer.questions import Question, finished
 from priory.answer.redrawing import Redrawing
 from priory.answer.where import Given
+from priory.bounded import json_of
 from priory.data.schema import Schema
 from priory.data.table import Table, html_facts
 from priory.errors import OptionError, PrioryError, ReleaseError
