@@ -32,8 +32,11 @@ def check_codes(name: str, codes: int) -> None:
 def repeated(items: Iterable[Item]) -> Item | None:
     """The first item that is there a second time; None where there is none."""
     seen = set[Item]()
-    # `add` gives None.
-    return next((item for item in items if item in seen or seen.add(item)), None)
+    for item in items:
+        if item in seen:
+            return item
+        seen.add(item)
+    return None
 
 
 def checked_bounds(name: str, low: float, high: float, *, whole: bool) -> tuple[float, float]:
