@@ -47,6 +47,15 @@ class Lost(Exception):
     """The end of a run that was to write its release."""
 
 
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 1), st.integers(0, 2)), min_size=1, max_size=20))
+def test_counted_public_rows_are_those_that_are_written_out(rows: list[tuple[int, ...]]) -> None:
+    codes, counts = np.unique(np.array(rows), axis=0, return_counts=True)
+    counted, written = PublicRows.counted(codes, counts, DOMAIN), PublicRows(np.array(rows), DOMAIN)
+    np.testing.assert_array_equal(counted.codes, written.codes)
+    np.testing.assert_allclose(counted.shares, written.shares, rtol=1e-12)
+    assert counted.records == pytest.approx(written.records, rel=1e-12)
+
+
 def ended_early(monkeypatch: pytest.MonkeyPatch, path: Path, source: Rows | None = None, **options: Any) -> Partial:
     """A run that was answered everything and ended before its release was written."""
 

@@ -26,6 +26,7 @@ from priory.privacy.budget import Budget
 from priory.privacy.noise import Gaussian
 from priory.privacy.randomness import Replay
 from priory.privacy.statement import Statement
+from priory.queries.domain import Domain
 from priory.queries.parts import Identity, Matrix, Mean, Moments, Point, Prefix, Range, Recode, Set, Total
 from priory.queries.query import Query
 from priory.release import Release, archive
@@ -65,6 +66,35 @@ def rewritten(path: Path, name: str, data: bytes, size: object = None) -> Path:
             new.writestr(entry, content)
         new.comment = hashlib.sha256(described).hexdigest().encode()
     return path
+
+
+def test_a_release_that_is_packed_very_well_is_written_so_that_it_opens(tmp_path: Path) -> None:
+    zeros = bytes(archive.MOST_BYTES + 2**24)
+    replace(a_release(), sections={"notes": {"zeros": zeros}}).save(tmp_path / "a.priory")
+    assert Release.load(tmp_path / "a.priory").sections["notes"]["zeros"] == zeros
+
+
+def test_a_section_of_many_times_the_size_of_the_file_is_not_unpacked(saved: Path) -> None:
+    rewritten(saved, "notes/theta.npy", bytes(archive.MOST_BYTES + 2**24))
+    with pytest.raises(ReleaseError, match="would unpack to more than"):
+        Release.load(saved)
+
+
+def test_parts_of_many_numbers_come_back_as_they_were(tmp_path: Path) -> None:
+    domain = Domain.of({"a": 150_000})
+    merged = Query.product(domain, {"a": Recode([i % 7 for i in range(150_000)])})
+    subset = Query.product(domain, {"a": Set(range(120_000))})
+    told = tuple(Measurement(query, np.ones(query.shape), 1.0) for query in (merged, subset))
+    Release(domain, told, a_statement()).save(tmp_path / "a.priory")
+    assert [m.query for m in Release.load(tmp_path / "a.priory").measurements] == [merged, subset]
+
+
+def test_two_measurements_do_not_share_an_array(saved: Path) -> None:
+    with zipfile.ZipFile(saved) as file:
+        described = json.loads(file.read("measurements/measurements.json"))
+    described.append(described[0])
+    with pytest.raises(ReleaseError):
+        Release.load(rewritten(saved, "measurements/measurements.json", json.dumps(described).encode()))
 
 
 def test_a_negative_size_does_not_unpack_a_bomb(saved: Path) -> None:

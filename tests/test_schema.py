@@ -133,12 +133,24 @@ def test_aliases_are_read_and_cannot_explode() -> None:
     ).domain.shape == (3, 3)
     lists = ["&a0 [x, x, x, x, x, x, x, x, x, x]", *(f"&a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 15))]
     bomb = one(f"{{kind: category, nullable: true, levels: [{', '.join(lists)}]}}")
-    with pytest.raises(SchemaError, match="a level must be a single value; got a list"):
+    with pytest.raises(SchemaError, match=r"line 4: there are more than .* values"):
         Schema.parse(bomb)
-    with pytest.raises(SchemaError, match="too deeply"):
+    with pytest.raises(SchemaError, match=r"line 1: \*a is not named with &a before"):
         yaml_reader.read("&a [*a]")
     with pytest.raises(SchemaError, match="too deeply"):
         yaml_reader.read("[" * 5000 + "]" * 5000)
+
+
+def test_a_second_document_is_refused() -> None:
+    with pytest.raises(SchemaError, match="line 2: there is a second document"):
+        yaml_reader.read("a: 1\n--- 2\n")
+
+
+def test_all_columns_together_have_a_bounded_number_of_codes() -> None:
+    columns = [Number.of(f"c{i}", whole=True, low=0, high=600_000, other=0) for i in range(2)]
+    Schema.of(columns[:1], name="one")
+    with pytest.raises(SchemaError, match="all columns together have more than 1,000,000 levels and bins"):
+        Schema.of(columns, name="both")
 
 
 def test_a_byte_order_mark_windows_lines_and_any_alphabet_are_read(tmp_path: Path) -> None:

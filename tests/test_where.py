@@ -283,3 +283,22 @@ def test_a_spike_of_reals_can_be_asked_for_and_left_out() -> None:
         assert where.notes(schema) == ()
     with pytest.raises(OptionError, match="real numbers have no count of their own"):
         Where.of("paid = 1", schema)
+
+
+@pytest.mark.parametrize("text", ["(" * 5000 + "age = 1" + ")" * 5000, "age = 1 or " * 20_000 + "age = 1"])
+def test_a_condition_that_is_nested_deeply_or_has_no_end_is_refused_with_a_sentence(text: str) -> None:
+    with pytest.raises(OptionError, match=r"brackets are open|letters; ask in parts"):
+        Where.of(text, SCHEMA)
+
+
+def test_not_can_be_said_as_often_as_one_likes() -> None:
+    assert Where.of("not " * 5000 + "sex = 'F'", SCHEMA).boxes == Where.of("sex = 'F'", SCHEMA).boxes
+
+
+@pytest.mark.parametrize("number", ["1e4000000000", "-1e-4000000000", "9" * 5000, "0." + "1" * 5000])
+def test_a_number_of_any_length_in_a_condition_is_compared_or_refused(number: str) -> None:
+    for sign in ("=", "<", ">="):
+        try:
+            Where.of(f"age {sign} {number}", SCHEMA)
+        except OptionError:
+            continue

@@ -15,6 +15,8 @@ from priory.errors import OptionError, SchemaError
 from priory.queries.factor import Array
 
 MOST_BOXES = 64
+# Of conditions inside conditions, and of the letters of all of them.
+MOST_DEPTH, MOST_LETTERS = 100, 100_000
 COMPARISONS = ("=", "==", "!=", "<>", "<", "<=", ">", ">=")
 KEYWORDS = frozenset({"and", "or", "not", "in", "between", "is", "null", "true", "false"})
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -297,8 +299,11 @@ class _Parser:
     """Recursive descent; `is_not` carries a negation down to the comparisons, where null stays out of both."""
 
     def __init__(self, text: str, schema: Schema) -> None:
+        if len(text) > MOST_LETTERS:
+            raise _error(f"it has more than {MOST_LETTERS:,} letters; ask in parts")
         self._text = text
         self._schema = schema
+        self._depth = 0
         self._tokens = [*_tokens(text), _Token("end", "", len(text))]
         self._place = 0
 
@@ -347,11 +352,15 @@ class _Parser:
         return _any_of(parts) if is_not else _all_of(parts)
 
     def _single(self, *, is_not: bool) -> list[Box]:
-        if self._took("not"):
-            return self._single(is_not=not is_not)
+        while self._took("not"):
+            is_not = not is_not
         if self._took("("):
+            self._depth += 1
+            if self._depth > MOST_DEPTH:
+                raise _error(f"more than {MOST_DEPTH} brackets are open; leave out those that are not needed")
             boxes = self._either(is_not=is_not)
             self._expect(")")
+            self._depth -= 1
             return boxes
         name, (selection, opposite) = self._test()
         return [{name: opposite if is_not else selection}]

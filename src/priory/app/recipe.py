@@ -5,6 +5,8 @@ from dataclasses import is_dataclass, replace
 from pathlib import Path
 from typing import cast
 
+import numpy as np
+
 from priory.app.registry import Mechanism, Registered, chosen
 from priory.data.public import public_codes
 from priory.data.schema import Schema
@@ -39,7 +41,7 @@ def ordered(
         from_public(entry)
     is_registered = mechanism is None or isinstance(mechanism, str)
     levels = None if by is None else tuple(tuple(level) for level in by)
-    codes = None if public is None else public_codes(schema, public)
+    codes = None if public is None else np.unique(public_codes(schema, public), axis=0, return_counts=True)
     job = Job(schema, entry.name, is_registered, levels, workload, codes, effort)
     return entry, job
 
@@ -63,7 +65,7 @@ def recipe_of(entry: Registered, job: Job) -> Mechanism:
 
 def public_rows(job: Job) -> PublicRows | None:
     """The public rows of a job, where it has some."""
-    return None if job.public is None else PublicRows(job.public, job.schema.domain)
+    return None if job.public is None else PublicRows.counted(*job.public, job.schema.domain)
 
 
 def from_public(entry: Registered) -> Callable[[PublicRows], Mechanism]:

@@ -18,6 +18,7 @@ from priory.audit.bugs import BUGS, caught
 from priory.audit.canaries import canaries
 from priory.audit.discovery import discoveries, thresholds
 from priory.audit.findings import QUICK, WHOLE, Effort, Finding, Test
+from priory.audit.hostile import hostile
 from priory.audit.killed_fits import killed_fits
 from priory.audit.kills import killed_ledgers
 from priory.audit.numbers import bad_numbers
@@ -47,6 +48,7 @@ TESTS: tuple[Test, ...] = (
     accountant,
     forks,
     bad_numbers,
+    hostile,
 )
 PROCESSES = 2
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")

@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import math
+import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -21,6 +22,7 @@ from priory.audit import discovery
 from priory.audit.accountant import prices
 from priory.audit.discovery import complaints_about_discovery, thresholds
 from priory.audit.findings import BUG_PREFIX, Effort, Finding
+from priory.audit.hostile import large_things
 from priory.audit.primitives import audited_choice, audited_noise, claim_of
 from priory.audit.replay import Setting, complaints_about
 from priory.audit.settings import SETTINGS, always, default_setting
@@ -32,6 +34,7 @@ from priory.mechanisms import privbayes
 from priory.mechanisms.mwem.mwem import MWEM
 from priory.mechanisms.steps.plan import Settings
 from priory.mechanisms.weighing import Weighing
+from priory.model.bases import PublicRows
 from priory.privacy import curator as curator_module
 from priory.privacy import scores as scores_module
 from priory.privacy.budget import Budget
@@ -43,9 +46,10 @@ from priory.privacy.measurement import Measurement
 from priory.privacy.noise import Gaussian, Laplace, Noise
 from priory.privacy.scores import Dependence, L1Error, Neighbours, Payoff
 from priory.privacy.session import Session
+from priory.queries.domain import Domain
 from priory.queries.query import Query
 from priory.queries.sensitivity import Relation, Sensitivity, largest_change
-from priory.release import Release
+from priory.release import Release, archive
 
 # A wrong function takes the right one, and then what that takes.
 Wrong = Callable[..., object]
@@ -288,6 +292,18 @@ def _thresholds(effort: Effort) -> str | None:
     return next((f"{finding.test}: {finding.figure}" for finding in thresholds(effort) if not finding.passed), None)
 
 
+def _hostile(kind: str, _: Effort) -> str | None:
+    if not hasattr(os, "fork"):
+        return "this system cannot fork"
+    finding = large_things(kind)
+    return None if finding.passed else finding.figure
+
+
+def _written_out(_right: object, codes: NDArray[np.int64], counts: NDArray[np.int64], domain: Domain) -> PublicRows:
+    """Every copy of a public row is made."""
+    return PublicRows(np.repeat(codes, counts, axis=0), domain)
+
+
 def _half_as_far(right: Callable[..., int], noise: Noise, chance: Fraction) -> int:
     """A threshold half as far above one person as it should be."""
     one = round(1 / noise.step)
@@ -371,6 +387,12 @@ BUGS: dict[str, Bug] = {
     ),
     "a person replaced taken for one added in a discovery": Bug(
         {"replay of discovery": _discovery}, ((curator_module, "persons_sensitivity", _never_replaced),)
+    ),
+    "no bound on what a release unpacks to": Bug(
+        {"hostile numbers": partial(_hostile, "release")}, ((archive, "_most_bytes", lambda *_: 2**40),)
+    ),
+    "public rows of a partial file written out": Bug(
+        {"hostile numbers": partial(_hostile, "partial file")}, ((PublicRows, "counted", _written_out),)
     ),
     **{name: Bug({"replay": partial(_first_complaint, always(each))}) for name, each in PLANTED.items()},
     "sensitivity of half the truth, Laplace": _attacked(PURE, _scaled(Laplace, 0.5)),

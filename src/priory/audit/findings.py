@@ -39,6 +39,8 @@ class Effort:
     plans: int = 1_000  # runs of the ledger that are killed
     kills: int = 300  # fits of the command line that are killed
     scales: int = 7  # how many scales of each sampler are tested
+    opening: float = 2.0  # seconds of the processor that such a file may take
+    lies: int = 10_000  # numbers and sizes of each kind of file that are replaced; no more than there are
     categories: int = 1_000_000  # of the widest table of one column
 
 
@@ -56,6 +58,8 @@ QUICK = Effort(
     plans=40,
     kills=6,
     scales=2,
+    opening=6.0,
+    lies=60,
     categories=300,
 )
 

@@ -1,25 +1,27 @@
 """YAML reader: values that know their line, without the surprises of YAML 1.1."""
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from priory.errors import SchemaError
 
 DEEPEST = 20
+# Scalars, lists and mappings of a file, with those that an alias repeats. A million take two seconds and 200 MB.
+MOST_VALUES = 1_050_000
 LONGEST_SHOWN = 40
 
 INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]{0,300})")
 REAL = re.compile(r"[-+]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?")
 
+WORDS = {"true": True, "false": False, "": None, "~": None, "null": None}
 Scalar: TypeAlias = str | int | float | bool | None
 
 
-@dataclass(frozen=True)
-class Value:
-    """A value of the file."""
+class Value(NamedTuple):
+    """A value of the file; a tuple, for there may be a million."""
 
     # a scalar, a tuple of values, or a mapping from a key's text to the key and its value
     data: "Scalar | tuple[Value, ...] | Mapping[str, tuple[Value, Value]]"
@@ -98,18 +100,17 @@ def read(text: str, path: str | None = None) -> Value:
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        node = yaml.compose(text.removeprefix("\ufeff"), Loader=loader)
+        # Events, one after the other: a tree of nodes takes ten times the memory, and a deep one ends the process.
+        root = _Builder(path, yaml.parse(text.removeprefix("\ufeff"), Loader=loader)).root()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line, said = mark.line + 1 if mark else None, error.problem or error.context
         raise SchemaError(f"this is not valid YAML: {said}", line=line, path=path) from None
     except yaml.YAMLError:
         raise SchemaError("this is not valid YAML: it has control characters", path=path) from None
-    except RecursionError:
-        raise SchemaError("lists and mappings are nested too deeply", path=path) from None
-    if node is None:
+    if root is None:
         raise SchemaError("the file is empty; begin with 'priory: 1'", path=path)
-    return _Builder(path).value(node, depth=0)
+    return root
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:
@@ -150,38 +151,77 @@ def of_plain(described: Any) -> Value:  # noqa: ANN401 - as above
 
 
 class _Builder:
-    """Builds values from nodes, each node once however many aliases it has."""
+    """Builds values from the events of a parser, each once however many aliases it has."""
 
-    def __init__(self, path: str | None) -> None:
+    def __init__(self, path: str | None, events: Iterator[Any]) -> None:
+        import yaml
+
+        self.yaml: Any = yaml
         self.path = path
-        self.built: dict[int, Value] = {}
+        self.events = events
+        self.anchors: dict[str, tuple[Value, int]] = {}  # what an anchor names, and how many values that is
+        self.values = 0
 
-    def value(self, node: Any, depth: int) -> Value:  # noqa: ANN401 - a PyYAML node of one of three kinds
-        if id(node) not in self.built:
-            self.built[id(node)] = self.new_value(node, depth)
-        return self.built[id(node)]
+    def root(self) -> Value | None:
+        """The value of the only document; None where there is none."""
+        next(self.events)
+        if isinstance(next(self.events), self.yaml.StreamEndEvent):
+            return None
+        root = self.value(next(self.events), depth=0)
+        next(self.events)
+        if not isinstance(after := next(self.events), self.yaml.StreamEndEvent):
+            raise self.error("there is a second document; keep one", after)
+        return root
 
-    def new_value(self, node: Any, depth: int) -> Value:  # noqa: ANN401 - as above
-        line = node.start_mark.line + 1
+    def error(self, message: str, event: Any) -> SchemaError:  # noqa: ANN401 - an event of PyYAML
+        return SchemaError(message, line=event.start_mark.line + 1, path=self.path)
+
+    def value(self, event: Any, depth: int) -> Value:  # noqa: ANN401 - as above
+        before = self.values
+        if isinstance(event, self.yaml.AliasEvent):
+            if event.anchor not in self.anchors:
+                raise self.error(f"*{event.anchor} is not named with &{event.anchor} before", event)
+            value, count = self.anchors[event.anchor]
+            self.count(count, event)
+            return value
+        self.count(1, event)
+        value = self.new_value(event, depth)
+        if event.anchor is not None:
+            self.anchors[event.anchor] = value, self.values - before
+        return value
+
+    def count(self, values: int, event: Any) -> None:  # noqa: ANN401 - as above
+        """Count values, those that an alias repeats again."""
+        self.values += values
+        if self.values > MOST_VALUES:
+            raise self.error(f"there are more than {MOST_VALUES:,} values; a schema has fewer", event)
+
+    def new_value(self, event: Any, depth: int) -> Value:  # noqa: ANN401 - as above
+        line, tag = event.start_mark.line + 1, event.tag
         if depth > DEEPEST:
-            raise SchemaError("lists, mappings or aliases are nested too deeply", line=line, path=self.path)
-        if node.tag.startswith("!"):
-            raise SchemaError(f"tags such as {node.tag} are not used here; leave it out", line=line, path=self.path)
-        if node.id == "sequence":
-            return Value(tuple(self.value(item, depth + 1) for item in node.value), "", line, self.path)
-        if node.id == "mapping":
-            return Value(self.mapping(node, depth), "", line, self.path)
-        is_plain = node.style not in ("'", '"', "|", ">")
-        return Value(resolve(node.value) if is_plain else node.value, node.value, line, self.path)
+            raise self.error("lists, mappings or aliases are nested too deeply", event)
+        if tag is not None and tag.startswith("!") and tag != "!":
+            raise self.error(f"tags such as {tag} are not used here; leave it out", event)
+        kind = type(event)
+        if kind is self.yaml.SequenceStartEvent:
+            return Value(tuple(self.inside(self.yaml.SequenceEndEvent, depth + 1)), "", line, self.path)
+        if kind is self.yaml.MappingStartEvent:
+            return Value(self.mapping(self.inside(self.yaml.MappingEndEvent, depth + 1)), "", line, self.path)
+        is_plain = event.style not in ("'", '"', "|", ">")
+        return Value(resolve(event.value) if is_plain else event.value, event.value, line, self.path)
 
-    def mapping(self, node: Any, depth: int) -> dict[str, tuple[Value, Value]]:  # noqa: ANN401 - as above
+    def inside(self, end: type, depth: int) -> Iterator[Value]:
+        """The values up to the end of a list or mapping."""
+        while not isinstance(event := next(self.events), end):
+            yield self.value(event, depth)
+
+    def mapping(self, values: Iterator[Value]) -> dict[str, tuple[Value, Value]]:
         entries: dict[str, tuple[Value, Value]] = {}
-        for key_node, value_node in node.value:
-            key = self.value(key_node, depth + 1)
+        for key in values:
             text = key.written("a key")
             if text in entries:
                 raise key.error(f"{text!r} was already given in line {entries[text][0].line}; keep one")
-            entries[text] = key, self.value(value_node, depth + 1)
+            entries[text] = key, next(values)
         return entries
 
 
@@ -191,10 +231,11 @@ def resolve(text: str) -> Scalar:
     >>> [resolve(word) for word in ("no", "true", "12", "007", "1e3", "2024-03-01", "~")]
     ['no', True, 12, '007', 1000.0, '2024-03-01', None]
     """
-    if text in ("true", "false"):
-        return text == "true"
-    if text in ("", "~", "null"):
-        return None
+    if text in WORDS:
+        return WORDS[text]
+    if text[0] not in "+-.0123456789":
+        return text
     if INTEGER.fullmatch(text):
         return int(text)
-    return float(text) if REAL.fullmatch(text) else text
+    # A number that no double comes near is none.
+    return number if REAL.fullmatch(text) and math.isfinite(number := float(text)) else text

@@ -221,6 +221,16 @@ class PublicRows(Base):
         self.codes, self.shares = _distinct(array[shares > 0], shares[shares > 0])
 
     @classmethod
+    def counted(cls, codes: ArrayLike, counts: ArrayLike, domain: Domain) -> "PublicRows":
+        """So many copies of each row, which are never made."""
+        array = np.asarray(counts)
+        if array.dtype.kind not in "iu" or (array < 1).any():
+            raise DomainError("the counts of rows are whole numbers, at least 1")
+        rows = cls(codes, domain, array)
+        rows.records = float(array.sum(dtype=np.float64))
+        return rows
+
+    @classmethod
     def of_cells(cls, domain: Domain, logs: Array) -> "PublicRows":
         """Every cell of the domain as a row, of which `logs` are the logarithms of the shares but for a constant."""
         log_z, shares = softmax(logs.reshape(-1))

@@ -10,13 +10,16 @@ new line is written.
 import hashlib
 import hmac
 import json
+import math
+import re
 import secrets
 import sqlite3
-from collections.abc import Sequence
-from fractions import Fraction
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from priory import bounded
 from priory.errors import LedgerError
 from priory.privacy.book import Entry, EntryState, Event, Terms, now
 from priory.privacy.budget import Budget, Currency, encoded
@@ -43,6 +46,10 @@ _LINES = (
 # What of a line is stored and sealed; in format 1 and now.
 _FIRST_COLUMNS = ("number", "mechanism", "asked", "charged", "state", "opened", "closed")
 _COLUMNS = (*_FIRST_COLUMNS[:4], "asked_additive", "charged_additive", *_FIRST_COLUMNS[4:])
+# A table of ours declares names and types. Expressions and views would be computed whenever the file is read.
+_PLAIN_TABLE = re.compile(r"CREATE TABLE (?!.*\b(?:AS|CHECK|DEFAULT)\b)[\w\s(),]+", re.DOTALL | re.IGNORECASE)
+# Exact sums of amounts have no larger denominators; those of ours have some hundreds of bits.
+_MOST_BITS = 30_000
 
 
 def connect(path: Path) -> sqlite3.Connection:
@@ -80,6 +87,9 @@ def read_terms(connection: sqlite3.Connection) -> tuple[Terms, bytes]:
     if _format(connection) > FORMAT:
         said = f"this ledger has format {_format(connection)}; this version of priory reads up to {FORMAT}"
         raise LedgerError(f"{said}: upgrade it")
+    for kind, sql in connection.execute("SELECT type, sql FROM sqlite_master").fetchall():
+        if not (_PLAIN_TABLE.fullmatch(sql or "") if kind == "table" else kind == "index" and sql is None):
+            raise _damaged()
     if connection.execute("PRAGMA quick_check").fetchone()[0] != "ok":
         raise _damaged()
     rows = connection.execute("SELECT text, secret, seal FROM terms").fetchall()
@@ -91,7 +101,7 @@ def read_terms(connection: sqlite3.Connection) -> tuple[Terms, bytes]:
 def bind_schema(connection: sqlite3.Connection, secret: bytes, schema: str) -> Terms:
     """Write the schema into terms that have none yet."""
     [(text,)] = connection.execute("SELECT text FROM terms").fetchall()
-    bound = json.dumps({**json.loads(text), "schema": schema})
+    bound = json.dumps({**bounded.json_of(text), "schema": schema})
     connection.execute("UPDATE terms SET text = ?, seal = ?", (bound, _seal(secret, (bound,))))
     return _terms_of(bound)
 
@@ -109,7 +119,13 @@ def read_lines(connection: sqlite3.Connection, secret: bytes) -> list[Entry]:
         events = connection.execute("SELECT count(*) FROM events").fetchone()[0]
         if _head(connection, secret) != (len(rows), events):
             raise _damaged()
-    return [_line(dict(zip(columns, row, strict=False))) for row in rows]
+    lines = [_line(dict(zip(columns, row, strict=False))) for row in rows]
+    common = 1
+    for denominator in {each.denominator for line in lines for each in (line.charged, line.charged_additive)}:
+        common = math.lcm(common, denominator)
+        if common.bit_length() > _MOST_BITS:
+            raise _damaged()
+    return lines
 
 
 def read_events(connection: sqlite3.Connection, secret: bytes, number: int | None = None) -> dict[int, list[Event]]:
@@ -180,8 +196,18 @@ def _format(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
+@contextmanager
+def _as_written() -> Iterator[None]:
+    """Take what cannot be read for damage."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise _damaged() from None
+
+
+@_as_written()
 def _line(fields: dict[str, Any]) -> Entry:
-    amounts = {name: Fraction(text) for name, text in fields.items() if name.startswith(("asked", "charged"))}
+    amounts = {name: bounded.amount(text) for name, text in fields.items() if name.startswith(("asked", "charged"))}
     return Entry(**{**fields, **amounts, "state": EntryState(fields["state"])})
 
 
@@ -203,10 +229,8 @@ def _first_events(connection: sqlite3.Connection) -> dict[int, list[Event]]:
     paid: dict[int, list[Event]] = {}
     found = connection.execute("SELECT reservation, kind, what, cost FROM events ORDER BY reservation, number")
     for reservation, kind, what, cost in found.fetchall():
-        try:
-            paid.setdefault(reservation, []).append(Event(kind, what, Fraction(cost)))
-        except (ValueError, TypeError, ZeroDivisionError):
-            raise _damaged() from None
+        with _as_written():
+            paid.setdefault(reservation, []).append(Event(kind, what, bounded.amount(cost)))
     return paid
 
 
@@ -216,20 +240,25 @@ def _event_text(event: Event) -> str:
     return json.dumps(encoded({name: fact for name, fact in vars(event).items() if name != "sensitivity"} | norms))
 
 
+@_as_written()
 def _event_of(text: str) -> Event:
-    fields = json.loads(text)
-    names = ("cost", "l1", "l2_squared", "moved", "scale", "additive")
-    numbers = {name: None if fields[name] is None else Fraction(fields[name]) for name in names}
+    fields = bounded.json_of(text)
+    names = ("l1", "l2_squared", "moved", "scale")
+    numbers = {name: None if fields[name] is None else bounded.amount(fields[name]) for name in names}
     l1, l2_squared = numbers.pop("l1"), numbers.pop("l2_squared")
     size = None if l1 is None or l2_squared is None else Sensitivity(l1, l2_squared)
     currency = None if fields["currency"] is None else Currency(fields["currency"])
-    named = {name: fields[name] for name in ("kind", "what", "draws")}
-    return Event(**named, **numbers, currency=currency, sensitivity=size)  # type: ignore[arg-type]
+    named = {name: bounded.text(fields[name]) for name in ("kind", "what")}
+    draws = bounded.whole(fields["draws"])
+    cost, additive = (bounded.amount(fields[name]) for name in ("cost", "additive"))
+    return Event(**named, **numbers, cost=cost, additive=additive, draws=draws, currency=currency, sensitivity=size)  # type: ignore[arg-type]
 
 
+@_as_written()
 def _terms_of(text: str) -> Terms:
-    made = json.loads(text)
-    return Terms(made["dataset"], made["schema"], Budget.decoded(made), made["person"])
+    made = bounded.json_of(text)
+    person = None if made["person"] is None else bounded.text(made["person"])
+    return Terms(bounded.text(made["dataset"]), bounded.text(made["schema"]), Budget.decoded(made), person)
 
 
 def _seal(secret: bytes, fields: tuple[Any, ...]) -> str:

@@ -1,13 +1,15 @@
 """Budget: what may be spent, in which currency, and about whom."""
 
 import decimal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
 from typing import Any
 
+from priory import bounded
+from priory.bounded import LARGEST
 from priory.errors import OptionError
 from priory.privacy.accounting import epsilon_at, rho_within
 from priory.privacy.gaussian import gaussian_epsilon, mu_squared_within
@@ -17,8 +19,7 @@ from priory.queries.sensitivity import Relation
 Number = int | float | str | Decimal | Fraction
 
 # Beyond these no float comes near the number any more, and no budget is meant.
-SMALLEST, LARGEST = Fraction(1, 10**300), Fraction(10**300)
-MOST_DIGITS = 1000
+SMALLEST = 1 / LARGEST
 
 
 class Currency(StrEnum):
@@ -172,17 +173,27 @@ class Budget:
         return encoded(vars(self))
 
     @classmethod
-    def decoded(cls, fields: Mapping[str, Any], fraction: Callable[[str], Fraction] = Fraction) -> "Budget":
-        """The budget that was encoded, its fractions read by `fraction`; other keys are passed over."""
+    def decoded(cls, fields: Mapping[str, Any]) -> "Budget":
+        """The budget that was encoded; other keys are passed over.
+
+        Raises:
+            KeyError, TypeError, ValueError: a field is missing, or is none that a budget could have.
+        """
+        epsilon, delta = (
+            None if fields[name] is None else bounded.amount(fields[name]) for name in ("epsilon", "delta")
+        )
+        # Version 0.1 knew of nothing additive.
+        additive = bounded.amount(fields.get("additive", "0"))
+        if (epsilon is None) != (delta is None) or (delta is not None and not additive < delta < 1):
+            raise ValueError("epsilon and delta are given together, and delta is a probability")
         return cls(
             Currency.of(fields["currency"]),
-            fraction(fields["amount"]),
+            bounded.amount(fields["amount"]),
             Relation(fields["relation"]),
-            int(fields["max_rows"]),
-            None if fields["epsilon"] is None else fraction(fields["epsilon"]),
-            None if fields["delta"] is None else fraction(fields["delta"]),
-            # Version 0.1 knew of none.
-            fraction(fields.get("additive", "0")),
+            bounded.whole(fields["max_rows"], least=1),
+            epsilon,
+            delta,
+            additive,
         )
 
     def split(self, shares: Sequence[Number]) -> tuple["Budget", ...]:
@@ -239,14 +250,11 @@ def exact(name: str, value: Number) -> Fraction:
     if isinstance(value, Fraction):
         return value
     try:
-        text = str(value).strip()
-        # Fraction would write out all the zeros of 1e999999999.
-        _, _, exponent = text.lower().partition("e")
-        if exponent and abs(int(exponent)) > MOST_DIGITS:
-            raise OptionError(name, f"a number of at most {MOST_DIGITS} digits is needed; got {text}")
-        return Fraction(text)
-    except (ValueError, ZeroDivisionError):
-        raise OptionError(name, f"a finite number is needed; got {value!r}") from None
+        return bounded.fraction(str(value).strip())
+    except ValueError:
+        raise OptionError(
+            name, f"a finite number of at most {bounded.MOST_DIGITS} digits is needed; got {value!r}"
+        ) from None
 
 
 def positive(name: str, value: Number) -> Fraction:

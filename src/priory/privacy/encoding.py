@@ -6,16 +6,17 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from priory.privacy.budget import Budget, positive
+from priory import bounded
+from priory.privacy.budget import Budget
 from priory.privacy.measurement import Measurement
-from priory.privacy.noise import Gaussian, Laplace, Noise, RoundedGaussian
+from priory.privacy.noise import MOST_BITS, Gaussian, Laplace, Noise, RoundedGaussian
+from priory.privacy.scores import Pick
 from priory.privacy.statement import DECLARED, KEPT, UNKNOWN_RANDOMNESS, Statement
 from priory.queries.domain import Domain
 from priory.queries.parts import Identity, Matrix, Mean, Moments, Part, Point, Prefix, Range, Recode, Set, Total
@@ -42,6 +43,8 @@ _HEADER = re.compile(
 )
 # Letters of a digest of a query: two are alike by chance once in 2^64.
 DIGEST = 16
+# More numbers of a part are an array of their own, which takes less time and memory to read.
+_MOST_NUMBERS = 100_000
 _NOISES: dict[str, type[Noise]] = {noise.kind: noise for noise in (Laplace, Gaussian)}
 
 
@@ -67,7 +70,8 @@ def decode_measurements(
     described: Sequence[Json], arrays: Mapping[str, bytes], domain: Domain
 ) -> tuple[Measurement, ...]:
     """The measurements again, checked."""
-    return tuple(_decode_measurement(each, arrays, domain) for each in described)
+    left = dict(arrays)
+    return tuple(_decode_measurement(each, left, domain) for each in described)
 
 
 def encode_query(query: Query, name: str, arrays: dict[str, bytes]) -> Json:
@@ -84,17 +88,17 @@ def query_digest(query: Query) -> str:
     return hashlib.sha256(b"\0".join([described.encode(), *arrays.values()])).hexdigest()[:DIGEST]
 
 
-def decode_query(described: Json, arrays: Mapping[str, bytes], domain: Domain) -> Query:
-    """The query again, checked."""
+def decode_query(described: Json, arrays: dict[str, bytes], domain: Domain) -> Query:
+    """The query again, checked; its arrays are taken out of `arrays`, so that no other can claim their size."""
     parts = [_decode_part(part, arrays) for part in described["parts"]]
     return Query.product(domain, dict(zip(described["clique"], parts, strict=True)))
 
 
-def _decode_measurement(described: Json, arrays: Mapping[str, bytes], domain: Domain) -> Measurement:
+def _decode_measurement(described: Json, arrays: dict[str, bytes], domain: Domain) -> Measurement:
     query = decode_query(described, arrays, domain)
     noise, stddev = described["noise"], described["stddev"]
-    values = array_of(arrays[described["values"]])
-    stddev = array_of(arrays[stddev]) if isinstance(stddev, str) else float(stddev)
+    values = array_of(arrays.pop(described["values"]))
+    stddev = array_of(arrays.pop(stddev)) if isinstance(stddev, str) else bounded.number(stddev)
     return Measurement.of(query, values, stddev, None if noise is None else _decode_noise(noise))
 
 
@@ -104,9 +108,9 @@ def _encode_noise(noise: Noise) -> Json:
 
 
 def _decode_noise(described: Json) -> Noise:
-    scale = _amount(described["scale"])
+    scale = bounded.amount(described["scale"])
     if described["kind"] == RoundedGaussian.kind:
-        return RoundedGaussian(scale, int(described["bits"]))
+        return RoundedGaussian(scale, bounded.whole(described["bits"], most=MOST_BITS))
     return _NOISES[described["kind"]](scale)
 
 
@@ -115,14 +119,19 @@ def _encode_part(part: Part, name: str, arrays: dict[str, bytes]) -> Json:
         arrays[name] = array_bytes(part.entries)
         return {"part": "matrix", "entries": name}
     kind = _NAMES[type(part)]
-    return {"part": kind} | {field: getattr(part, field) for field in _PARTS[kind][1]}
+    fields = {field: getattr(part, field) for field in _PARTS[kind][1]}
+    for field, numbers in fields.items():
+        if isinstance(numbers, tuple) and len(numbers) > _MOST_NUMBERS:
+            arrays[name], fields[field] = array_bytes(plain(np.array(numbers))), name
+    return {"part": kind} | fields
 
 
-def _decode_part(described: Json, arrays: Mapping[str, bytes]) -> Part:
+def _decode_part(described: Json, arrays: dict[str, bytes]) -> Part:
     if described["part"] == "matrix":
-        return Matrix(array_of(arrays[described["entries"]]))
+        return Matrix(array_of(arrays.pop(described["entries"])))
     kind, fields = _PARTS[described["part"]]
-    return kind(*(described[field] for field in fields))
+    given = (described[field] for field in fields)
+    return kind(*(array_of(arrays.pop(each)).tolist() if isinstance(each, str) else each for each in given))
 
 
 def plain(values: Any) -> Any:  # noqa: ANN401 - an array of either kind
@@ -152,16 +161,24 @@ def decode_statement(described: Json) -> Statement:
     if described["ledger"] not in KEPT:
         raise ValueError("another word was expected")
     return Statement(
-        budget=Budget.decoded(described["budget"], _amount),
-        spent=_amount(described["spent"]),
+        budget=Budget.decoded(described["budget"]),
+        spent=bounded.amount(described["spent"]),
         is_private=described["is_private"] is True,
         # Older files say it in the name of the mechanism alone.
         is_declared=described.get("is_declared", DECLARED in described["mechanism"]) is True,
-        discovered=Budget.decoded(described["discovered"], _amount) if described.get("discovered") else None,
-        randomness=checked_text(described.get("randomness", UNKNOWN_RANDOMNESS)),
-        randomness_version=checked_text(described.get("randomness_version", "")),
-        effort=checked_text(described.get("effort", "")),
-        **{name: checked_text(described[name]) for name in ("mechanism", "unit", "dataset", "ledger", "version")},
+        discovered=Budget.decoded(described["discovered"]) if described.get("discovered") else None,
+        randomness=bounded.text(described.get("randomness", UNKNOWN_RANDOMNESS)),
+        randomness_version=bounded.text(described.get("randomness_version", "")),
+        effort=bounded.text(described.get("effort", "")),
+        **{name: bounded.text(described[name]) for name in ("mechanism", "unit", "dataset", "ledger", "version")},
+    )
+
+
+def decode_picks(described: Sequence[Sequence[int | None]]) -> tuple[Pick, ...]:
+    """The picks that `[query, cell, is_complement]` describe; the cell is None where a query is picked as a whole."""
+    return tuple(
+        Pick(bounded.whole(query), None if cell is None else bounded.whole(cell), is_complement=bool(flag))
+        for query, cell, flag in described
     )
 
 
@@ -182,16 +199,3 @@ def array_of(data: bytes) -> NDArray[Any]:
     if 8 * math.prod(shape) != len(data) - header.end():
         raise ValueError("the array is longer or shorter than it says")
     return np.frombuffer(data, header["dtype"].decode(), offset=header.end()).reshape(shape).copy()
-
-
-def _amount(value: str) -> Fraction:
-    """A fraction that a file may hold: 0, or one that a budget could be."""
-    return Fraction(0) if value == "0" else positive("amount", checked_text(value))
-
-
-def checked_text(value: str) -> str:
-    """A text that can be printed and written again."""
-    if not isinstance(value, str):
-        raise TypeError("a text was expected")
-    value.encode()
-    return value

@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 LARGEST_SCALE = Fraction(2**48)
 # Rounding a Gaussian of s lattice steps adds 1/12 to its s²: 0.13 % at 8 steps, 0.52 % at 4, 8.3 % at 1. Exact
 # accounting gains from 8 to 18 % of the variance, so that steps are made at least this fine, up to so many bits.
-_FEWEST_STEPS, _MOST_BITS = 8, 16
+_FEWEST_STEPS, MOST_BITS = 8, 16
 # Answers on a finer lattice are cut off here, each by itself, which moves no two of them further apart.
 _LARGEST_ANSWER = 2**61
 
@@ -234,7 +234,7 @@ def _fine_bits(scale: Fraction) -> int:
     """So many that rounding adds next to nothing to noise of this scale."""
     if scale == 0:
         return 0
-    return next((bits for bits in range(_MOST_BITS) if scale * 2**bits >= _FEWEST_STEPS), _MOST_BITS)
+    return next((bits for bits in range(MOST_BITS) if scale * 2**bits >= _FEWEST_STEPS), MOST_BITS)
 
 
 def divided_up(value: Fraction, epsilon: Fraction) -> Fraction:

@@ -8,13 +8,13 @@ nor the ledger.
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from priory import bounded
 from priory.data.schema import Schema
 from priory.data.sources.source import ROW_LIMIT
 from priory.errors import OptionError, PrioryError, ReleaseError
@@ -24,7 +24,6 @@ from priory.privacy.functionals import NoisyNumber
 from priory.privacy.journal import Answered, Entry, Numbered, Paid, Picked, PublicTotal, Transcript
 from priory.privacy.measurement import Measurement
 from priory.privacy.record_file import RESERVE, RecordFile, check_place, is_record_file, read_records
-from priory.privacy.scores import Pick
 from priory.privacy.statement import Statement
 from priory.queries.domain import Domain
 from priory.queries.query import Query
@@ -35,6 +34,12 @@ Json = dict[str, Any]
 # A description of a measurement has no more bytes than this beyond its query: noise, names and brackets.
 _BYTES_A_MEASUREMENT = 1024
 _BYTES_A_PICK = 64 + encoding.DIGEST
+# The arrays of public rows.
+_PUBLIC = ("public.npy", "counts.npy")
+
+
+# The codes of distinct rows, and how many there are of each.
+Counted = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +51,7 @@ class Job:
     is_registered: bool  # whether that name is a registered mechanism with its default settings
     by: tuple[tuple[str, ...], ...] | None = None  # the levels of groups within groups
     workload: Workload | None = None  # the workload that was given
-    public: NDArray[np.int64] | None = None  # the codes of the public rows
+    public: Counted | None = None  # the public rows
     effort: str = "normal"  # how much work it may take
     row_limit: int = ROW_LIMIT  # how many rows its source declares
 
@@ -190,10 +195,11 @@ def _packed(described: Json, arrays: Mapping[str, bytes]) -> bytes:
 
 def _unpacked(payload: bytes) -> tuple[Json, dict[str, bytes]]:
     text, _, data = payload.partition(b"\0")
-    described: Json = json.loads(text)
+    described: Json = bounded.json_of(text)
     arrays: dict[str, bytes] = {}
     start = 0
     for name, size in described["arrays"].items():
+        bounded.whole(size, most=len(data) - start)
         arrays[name] = data[start : start + size]
         start += size
     return described, arrays
@@ -206,8 +212,7 @@ def _encode_job(job: Job, statement: Statement | None, entry: int | None) -> byt
         queries = [encoding.encode_query(query, f"workload.{i}", arrays) for i, query in enumerate(job.workload)]
         workload = {"queries": queries, "weights": list(job.workload.weights)}
     if job.public is not None:
-        rows, counts = np.unique(job.public, axis=0, return_counts=True)
-        arrays |= {"public.npy": array_bytes(encoding.plain(rows)), "counts.npy": array_bytes(encoding.plain(counts))}
+        arrays |= zip(_PUBLIC, map(array_bytes, job.public), strict=True)
     asked = {"schema": job.schema.dump(), "mechanism": job.mechanism, "is_registered": job.is_registered, "by": job.by}
     asked |= {"effort": job.effort, "row_limit": job.row_limit}
     promised = None if statement is None else encoding.encode_statement(statement)
@@ -220,8 +225,9 @@ def _decode_job(payload: bytes) -> tuple[Job, Statement]:
     workload, by = described["workload"], described["by"]
     queries = [encoding.decode_query(each, arrays, schema.domain) for each in (workload or {"queries": ()})["queries"]]
     public = None
-    if "public.npy" in arrays:
-        public = np.repeat(array_of(arrays["public.npy"]), array_of(arrays["counts.npy"]), axis=0)
+    if _PUBLIC[0] in arrays:
+        rows, counts = (array_of(arrays[name]) for name in _PUBLIC)
+        public = rows, counts
     job = Job(
         schema=schema,
         mechanism=str(described["mechanism"]),
@@ -230,8 +236,8 @@ def _decode_job(payload: bytes) -> tuple[Job, Statement]:
         workload=None if workload is None else Workload.of(queries, workload["weights"]),
         public=public,
         # Older files do not say.
-        effort=encoding.checked_text(described.get("effort", "normal")),
-        row_limit=int(described.get("row_limit", ROW_LIMIT)),
+        effort=bounded.text(described.get("effort", "normal")),
+        row_limit=bounded.whole(described.get("row_limit", ROW_LIMIT)),
     )
     return job, encoding.decode_statement(described["statement"])
 
@@ -261,13 +267,12 @@ def _decode_entry(payload: bytes, domain: Domain) -> Entry:
     described, arrays = _unpacked(payload)
     match described["entry"]:
         case "total":
-            return PublicTotal(int(described["total"]))
+            return PublicTotal(bounded.whole(described["total"]))
         case "paid":
-            return Paid(Fraction(described["spent"]))
+            return Paid(bounded.amount(described["spent"]))
         case "picks":
-            picks = (Pick(query, cell, is_complement=bool(flag)) for query, cell, flag in described["picks"])
-            queries = map(encoding.checked_text, described.get("queries", ()))
-            return Picked(tuple(picks), Fraction(described["share"]), tuple(queries))
+            queries = tuple(map(bounded.text, described.get("queries", ())))
+            return Picked(encoding.decode_picks(described["picks"]), bounded.amount(described["share"]), queries)
         case "answers":
             return Answered(encoding.decode_measurements(described["measurements"], arrays, domain))
         case "number":

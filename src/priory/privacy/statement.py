@@ -199,7 +199,7 @@ def cost_of(described: Iterable[tuple[str, str]]) -> Budget | None:
         return None
     try:
         return Budget.decoded({"epsilon": None, "delta": None, "amount": "0", **fields})
-    except (KeyError, ValueError, ZeroDivisionError):
+    except (KeyError, ValueError):
         raise SchemaError("discovered: is what priory schema discover wrote there; leave it as it was") from None
 
 

@@ -14,14 +14,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from priory.bounded import json_of, whole
 from priory.data.writing import written_whole
 from priory.errors import DataError, ReleaseError
 from priory.privacy.record_file import is_record_file
 
 FORMAT, VERSION = "priory release", 1
 MANIFEST = "manifest.json"
-# Larger archives are refused before anything is unpacked.
-MOST_FILES, MOST_BYTES, MOST_MANIFEST_BYTES = 100_000, 2**34, 2**26
+# Archives of more files, that unpack to more than so many bytes and so many times their own size, are refused before
+# anything is unpacked. Deflate alone would let a file of 4 MB unpack to 4 GiB.
+MOST_FILES, MOST_BYTES, MOST_TIMES = 100_000, 2**25, 100
 
 # What the libraries raise on files that are no good.
 _DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError)
@@ -48,7 +50,7 @@ def read_archive(path: str | Path, known: frozenset[str]) -> dict[str, dict[str,
     try:
         with zipfile.ZipFile(path) as archive:
             manifest = _checked_manifest(archive, known)
-            return _checked_sections(archive, manifest)
+            return _checked_sections(archive, manifest, most=_most_bytes(Path(path).stat().st_size))
     except ReleaseError as error:
         raise ReleaseError(f"{path}: {error}") from None
     except FileNotFoundError:
@@ -70,25 +72,38 @@ def _packed(sections: Mapping[str, Files], required: frozenset[str]) -> bytes:
     listed = {name: {"size": len(data), "sha256": _digest(data)} for name, data in sorted(files.items())}
     needed = {name: {"required": name in required} for name in sections}
     manifest = json_bytes({"format": FORMAT, "version": VERSION, "sections": needed, "files": listed})
+    members = {MANIFEST: manifest, **dict(sorted(files.items()))}
+    packed = _zipped(members, zipfile.ZIP_DEFLATED)
+    # What is packed so well that it would be refused is not packed.
+    is_refused = sum(map(len, files.values())) > _most_bytes(len(packed))
+    return _zipped(members, zipfile.ZIP_STORED) if is_refused else packed
+
+
+def _zipped(files: Files, method: int) -> bytes:
     buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, data in [(MANIFEST, manifest), *sorted(files.items())]:
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, data in files.items():
             # A fixed date: when a release was made is nobody's business.
             info = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
-            info.compress_type = zipfile.ZIP_DEFLATED
+            info.compress_type = method
             archive.writestr(info, data)
-        archive.comment = _digest(manifest).encode()
+        archive.comment = _digest(files[MANIFEST]).encode()
     return buffer.getvalue()
+
+
+def _most_bytes(size: int) -> int:
+    """What an archive of this size may unpack to."""
+    return MOST_BYTES + MOST_TIMES * size
 
 
 def _checked_manifest(archive: zipfile.ZipFile, known: frozenset[str]) -> dict[str, Any]:
     names = archive.namelist()
     if len(names) > MOST_FILES or len(set(names)) < len(names) or MANIFEST not in names:
         raise ValueError("not the files of a release")
-    data = _read(archive, MANIFEST, MOST_MANIFEST_BYTES)
+    data = _read(archive, MANIFEST, MOST_BYTES)
     if archive.comment != _digest(data).encode():
         raise ReleaseError("the manifest was changed after the release was written; ask for the original file")
-    manifest: dict[str, Any] = json.loads(data)
+    manifest: dict[str, Any] = json_of(data)
     if manifest["format"] != FORMAT:
         raise ValueError("another format")
     if not isinstance(manifest["version"], int) or manifest["version"] < 1:
@@ -104,12 +119,9 @@ def _checked_manifest(archive: zipfile.ZipFile, known: frozenset[str]) -> dict[s
     return manifest
 
 
-def _checked_sections(archive: zipfile.ZipFile, manifest: dict[str, Any]) -> dict[str, dict[str, bytes]]:
-    sizes = [entry["size"] for entry in manifest["files"].values()]
-    if not all(type(size) is int and size >= 0 for size in sizes):
-        raise ValueError("a size is no number of bytes")
-    if sum(sizes) > MOST_BYTES:
-        raise ReleaseError(f"the release would unpack to more than {MOST_BYTES:,} bytes")
+def _checked_sections(archive: zipfile.ZipFile, manifest: dict[str, Any], *, most: int) -> dict[str, dict[str, bytes]]:
+    if sum(whole(entry["size"]) for entry in manifest["files"].values()) > most:
+        raise ReleaseError(f"the release would unpack to more than {most:,} bytes; ask for the original file")
     sections: dict[str, dict[str, bytes]] = {name: {} for name in manifest["sections"]}
     for name, entry in manifest["files"].items():
         data = _read(archive, name, entry["size"])

@@ -3,17 +3,17 @@
 Bytes are made when a release is saved and read when one is loaded, nowhere else.
 """
 
-import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
+from priory import bounded
 from priory.errors import ReleaseError
 from priory.model.diagnostics import Diagnostics, PathPoint, ScheduledLevel
 from priory.model.model import Model
 from priory.model.store import from_arrays, to_arrays
-from priory.privacy.encoding import array_bytes, array_of, checked_text, plain
+from priory.privacy.encoding import array_bytes, array_of, decode_picks, plain
 from priory.privacy.scores import Pick
 from priory.release import archive
 
@@ -62,8 +62,9 @@ def _encode_model(model: Model) -> archive.Files:
 
 def _decode_model(files: archive.Files) -> Model:
     try:
-        described = json.loads(files["model.json"])
-        arrays = {name: array_of(files[file]) for name, file in described["arrays"].items()}
+        described = bounded.json_of(files["model.json"])
+        left = dict(files)
+        arrays = {name: array_of(left.pop(file)) for name, file in described["arrays"].items()}
         diagnostics = _decode_steps(described.get("steps"))
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         raise ReleaseError("the stored model is damaged: its files do not fit together") from None
@@ -97,15 +98,15 @@ def _decode_steps(described: dict[str, Any] | None) -> Diagnostics | None:
     if described is None:
         return None
     return Diagnostics(
-        solver=checked_text(described["solver"]),
-        stop=checked_text(described["stop"]),
-        reason=checked_text(described["reason"]),
+        solver=bounded.text(described["solver"]),
+        stop=bounded.text(described["stop"]),
+        reason=bounded.text(described["reason"]),
         has_converged=described["has_converged"] is True,
         path=tuple(map(_decode_point, described.get("path", ()))),
         estimated_error=_or_nan(described["estimated_error"]),
-        oracle_calls=int(described["oracle_calls"]),
-        total_stddev=float(described["total_stddev"]),
-        notes=tuple(map(checked_text, described["notes"])),
+        oracle_calls=bounded.whole(described["oracle_calls"]),
+        total_stddev=bounded.number(described["total_stddev"]),
+        notes=tuple(map(bounded.text, described["notes"])),
         schedule=tuple(
             ScheduledLevel(tuple(map(int, members)), tuple(map(float, steps)), implied is True, float(share))
             for members, steps, implied, share in described["schedule"]
@@ -128,6 +129,11 @@ def _or_nan(number: float | None) -> float:
     return math.nan if number is None else float(number)
 
 
+def _decode_check(described: dict[str, Any]) -> PublicCheck:
+    kind: Literal["exact", "floor"] = "floor" if described["kind"] == "floor" else "exact"
+    return PublicCheck(bounded.number(described["error"]), bounded.number(described["stddev"]), kind)
+
+
 def _encode_rounds(rounds: Sequence[Round]) -> archive.Files:
     described = []
     for played in rounds:
@@ -138,9 +144,9 @@ def _encode_rounds(rounds: Sequence[Round]) -> archive.Files:
 
 def _decode_rounds(files: archive.Files) -> tuple[Round, ...]:
     rounds = []
-    for played in json.loads(files["rounds.json"]):
-        picks = tuple(Pick(query, cell, is_complement=bool(flag)) for query, cell, flag in played["picks"])
-        rounds.append(Round(picks, tuple(played["row"]), played["sharpness"]))
+    for played in bounded.json_of(files["rounds.json"]):
+        row = tuple(map(bounded.whole, played["row"]))
+        rounds.append(Round(decode_picks(played["picks"]), row, bounded.number(played["sharpness"])))
     return tuple(rounds)
 
 
@@ -150,7 +156,7 @@ PARTS: dict[str, StoredPart] = {
     "public_check": StoredPart(
         "public_check",
         lambda check: {"public_check.json": archive.json_bytes(asdict(check))},
-        lambda files: PublicCheck(**json.loads(files["public_check.json"])),
+        lambda files: _decode_check(bounded.json_of(files["public_check.json"])),
     ),
     "dualquery": StoredPart("rounds", _encode_rounds, _decode_rounds),
 }

@@ -1,7 +1,6 @@
 """Release: measurements, model, schema and the privacy statement, as one file."""
 
 import itertools
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -16,6 +15,7 @@ from priory.answer.quality import Quality, quality
 from priory.answer.questions import Question, finished
 from priory.answer.redrawing import Redrawing
 from priory.answer.where import Given
+from priory.bounded import json_of
 from priory.data.schema import Schema
 from priory.data.table import Table, html_facts
 from priory.errors import PrioryError, ReleaseError
@@ -355,13 +355,13 @@ def _named(columns: Iterable[str | Iterable[str]]) -> list[str]:
 
 
 def _decoded(sections: Mapping[str, archive.Files]) -> Release:
-    sizes = json.loads(sections["domain"]["domain.json"])
+    sizes = json_of(sections["domain"]["domain.json"])
     domain = Domain.of(dict(zip(sizes["attributes"], sizes["shape"], strict=True)))
     measured = sections["measurements"]
     release = Release(
         domain=domain,
-        measurements=encoding.decode_measurements(json.loads(measured["measurements.json"]), measured, domain),
-        statement=encoding.decode_statement(json.loads(sections["statement"]["statement.json"])),
+        measurements=encoding.decode_measurements(json_of(measured["measurements.json"]), measured, domain),
+        statement=encoding.decode_statement(json_of(sections["statement"]["statement.json"])),
         digest=kept.digest_of(sections),
         sections={name: files for name, files in sections.items() if name not in _KNOWN | PARTS.keys()},
         **{part.field: part.decode(sections[name]) for name, part in PARTS.items() if name in sections},

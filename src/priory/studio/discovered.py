@@ -1,8 +1,8 @@
 """Discovered: the noisy counts that a column was learnt from, to be drawn as public rows are."""
 
-import json
 from typing import Any, Protocol, cast
 
+from priory.bounded import json_of
 from priory.data.kinds import ModelledColumn
 from priory.data.moments import MICROSECONDS_A_DAY
 from priory.errors import PrioryError
@@ -41,7 +41,7 @@ def _read(studio: Studio) -> dict[str, Any]:
     """The counts of all columns; none where the schema was not learnt here."""
     try:
         text = studio.folder.file(counts_name(studio.settings.schema)).read_text(encoding="utf-8")
-        found = json.loads(text)
+        found = json_of(text)
     except (PrioryError, OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}

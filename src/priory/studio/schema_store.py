@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from priory.bounded import json_of
 from priory.data import yaml_reader
 from priory.data.kinds import Column
 from priory.data.schema import Schema, file
@@ -95,7 +96,7 @@ class Drafts:
     def read(self) -> dict[str, dict[str, str]]:
         """The fields that were typed, by the name of the column."""
         try:
-            found = json.loads(self._path.read_text(encoding="utf-8"))
+            found = json_of(self._path.read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return {}
         return found if isinstance(found, dict) else {}

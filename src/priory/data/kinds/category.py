@@ -10,7 +10,15 @@ from numpy.typing import NDArray
 
 from priory.data.cells import Reading, Unread
 from priory.data.kinds import numbers
-from priory.data.kinds.declared import MOST_WHOLE, Level, Nulls, check_codes, checked_common, checked_levels
+from priory.data.kinds.declared import (
+    MOST_WHOLE,
+    Level,
+    Nulls,
+    check_codes,
+    checked_common,
+    checked_levels,
+    repeated,
+)
 from priory.data.kinds.kind import Listed, Mask, PublicValue, Span
 from priory.data.kinds.options import ColumnOptions
 from priory.data.sql import Cell, as_text, listed
@@ -57,8 +65,7 @@ class Category(Listed):
             raise SchemaError("there are no levels; list at least one", column=name)
         texts = checked_levels(name, levels if other is None else (*levels, other))
         if len(set(levels)) < len(levels):
-            twice = next(level for i, level in enumerate(levels) if level in levels[:i])
-            raise SchemaError(f"level {twice!r} is listed twice; keep one", column=name)
+            raise SchemaError(f"level {repeated(levels)!r} is listed twice; keep one", column=name)
         both = sorted(set(common["nulls"]) & set(texts))
         if both:
             raise SchemaError(f"{both[0]!r} is both a level and a spelling of null; keep one", column=name)

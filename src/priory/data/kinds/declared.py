@@ -1,9 +1,10 @@
 """Declared: what a schema may say of a column, checked before a column is made of it."""
 
 import itertools
+import re
 import sys
 from collections.abc import Iterable, Sequence
-from typing import TypeAlias, TypedDict
+from typing import TypeAlias, TypedDict, TypeVar
 
 from priory.errors import SchemaError
 
@@ -12,7 +13,10 @@ MOST_CODES = 999_999
 # compares with whole bounds and integer levels as if it had been read exactly.
 MOST_WHOLE = 2**53 - 1
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
 Level: TypeAlias = str | int
+Item = TypeVar("Item")
 
 
 def check_codes(name: str, codes: int) -> None:
@@ -23,6 +27,16 @@ def check_codes(name: str, codes: int) -> None:
             "declare it as id or text, or group them",
             column=name,
         )
+
+
+def repeated(items: Iterable[Item]) -> Item | None:
+    """The first item that is there a second time; None where there is none."""
+    seen = set[Item]()
+    for item in items:
+        if item in seen:
+            return item
+        seen.add(item)
+    return None
 
 
 def checked_bounds(name: str, low: float, high: float, *, whole: bool) -> tuple[float, float]:
@@ -80,7 +94,7 @@ def checked_texts(name: str, what: str, texts: Iterable[str]) -> tuple[str, ...]
     for text in texts:
         if not isinstance(text, str):
             raise SchemaError(f"{what} lists texts; got {text!r}: put it in quotes", column=name)
-        if any("\ud800" <= letter <= "\udfff" for letter in text):
+        if _SURROGATE.search(text):
             raise SchemaError(f"{what}: {text!r} is not valid Unicode", column=name)
     if len(set(texts)) < len(texts):
         raise SchemaError(f"{what} lists a text twice; keep one", column=name)

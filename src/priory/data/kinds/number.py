@@ -22,6 +22,7 @@ from priory.data.kinds.declared import (
     checked_bounds,
     checked_common,
     checked_number,
+    repeated,
 )
 from priory.data.kinds.kind import Mask, PublicValue, Span
 from priory.data.kinds.numbers import PLAIN, NumberFormat
@@ -351,8 +352,8 @@ def _checked_spikes(name: str, spikes: Sequence[float], low: float, high: float,
             raise SchemaError(
                 f"spike {spike!r} is outside the bounds; widen the bounds to hold it, or leave it out", column=name
             )
-        if checked.count(spike) > 1:
-            raise SchemaError(f"spike {spike!r} is listed twice; keep one", column=name)
         if spike == sys.float_info.max:
             raise SchemaError("the largest number there is cannot be a spike; leave it out", column=name)
+    if (twice := repeated(checked)) is not None:
+        raise SchemaError(f"spike {twice!r} is listed twice; keep one", column=name)
     return tuple(checked)

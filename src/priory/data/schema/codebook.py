@@ -4,19 +4,19 @@ None of them is about rows. What a codebook does not say is left open, for a per
 """
 
 import csv
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from priory.bounded import json_of, number
 from priory.data.kinds import Boolean, Category, Column, Moment, Number, Unmodelled, bins
 from priory.data.kinds.declared import MOST_WHOLE
 from priory.data.moments import moment_of
 from priory.data.schema.open import OpenColumn, OpenSchema
 from priory.data.xml_reader import Node, read_xml
-from priory.errors import DataError
+from priory.errors import DataError, SchemaError
 
 # The names that codebooks in CSV give to their columns.
 HEADINGS = {
@@ -79,12 +79,19 @@ class Entry:
             low, high = moment_of(name, self.low, clock=clock), moment_of(name, self.high, clock=clock, is_end=True)
             edges = bins.calendar_units(name, low, high, "year", clock=clock)
             return Moment.of(name, clock=clock, low=low, high=high, edges=edges, nullable=True, nulls=nulls)
-        first, last = float(self.low), float(self.high)
+        first, last = (_limit(name, limit) for limit in (self.low, self.high))
         whole = self.kind != "real" and first.is_integer() and last.is_integer() and abs(last) < MOST_WHOLE
         widths = None
         if not whole or last - first >= MOST_SINGLE:
             widths = bins.equal_width(name, first, last, USUAL_BINS, whole=whole)
         return Number.of(name, whole=whole, low=first, high=last, edges=widths, nullable=True, nulls=nulls)
+
+
+def _limit(name: str, limit: object) -> float:
+    try:
+        return number(float(limit) if isinstance(limit, str) else limit)
+    except ValueError:
+        raise SchemaError("the codebook's smallest and largest value must be finite numbers", column=name) from None
 
 
 def read_codebook(path: str | Path, *, name: str | None = None) -> tuple[OpenSchema, dict[str, tuple[str, ...]]]:
@@ -156,7 +163,7 @@ def _add(entry: Entry, value: str, label: str) -> None:
 def _from_frictionless(text: str, path: Path) -> list[Entry]:
     """A table schema, or the first resource of a data package."""
     try:
-        given = json.loads(text)
+        given = json_of(text)
         if "resources" in given:
             given = given["resources"][0]["schema"]
         fields, nulls = given["fields"], [each for each in given.get("missingValues", [""]) if each]

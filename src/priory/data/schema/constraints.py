@@ -13,7 +13,7 @@ from priory.data.kinds import ModelledColumn, PublicValue
 from priory.errors import SchemaError
 from priory.queries.domain import Clique
 
-MOST_CELLS = 10_000_000
+MOST_CELLS, MOST_TOGETHER = 10_000_000, 100_000_000
 # Joint tables of more cells are left to the model, which plans for them.
 MOST_JOINED_CELLS = 1_000_000
 
@@ -128,6 +128,22 @@ class Order:
 Constraint: TypeAlias = Forbid | Determine | Order
 
 
+def within_cells(constraints: Iterable[Constraint], columns: Columns) -> tuple[Constraint, ...]:
+    """The constraints, one after the other and checked, as long as their tables are not too large together."""
+    cells, taken = 0, list[Constraint]()
+    for constraint in constraints:
+        check(constraint, columns)
+        cells += sum(_cells(clique, columns) for clique in constraint.cliques)
+        if cells > MOST_TOGETHER:
+            raise SchemaError(f"all constraints together have more than {MOST_TOGETHER:,} cells; use wider bins")
+        taken.append(constraint)
+    return tuple(taken)
+
+
+def _cells(clique: Clique, columns: Columns) -> int:
+    return math.prod(columns[name].size for name in clique)
+
+
 def check(constraint: Constraint, columns: Columns) -> None:
     """Refuse a constraint that does not fit the columns, or whose table of cells would be too large."""
     for clique in constraint.cliques:
@@ -136,7 +152,7 @@ def check(constraint: Constraint, columns: Columns) -> None:
             raise SchemaError("a constraint needs a column that is declared and modelled", column=unknown[0])
         if len(set(clique)) < len(clique):
             raise SchemaError("a constraint names a column twice; keep one", column=clique[-1])
-        cells = math.prod(columns[name].size for name in clique)
+        cells = _cells(clique, columns)
         if cells > MOST_CELLS:
             size = f"{cells:,} cells, more than {MOST_CELLS:,}"
             raise SchemaError(f"a constraint on {list(clique)} has {size}; use wider bins")

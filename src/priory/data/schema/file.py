@@ -11,7 +11,7 @@ from priory.data.dialect import Dialect
 from priory.data.kinds import KINDS, Column, ModelledColumn, PublicValue, Unmodelled
 from priory.data.kinds.options import COMMON, ColumnOptions
 from priory.data.schema.constraints import Condition, Constraint, Determine, Forbid, Order, check
-from priory.data.schema.schema import Group, Schema, check_person, modelled_of
+from priory.data.schema.schema import Group, Schema, check_person, modelled_of, within_codes
 from priory.data.visible import visible
 from priory.data.yaml_reader import Value, suggestion
 
@@ -44,8 +44,10 @@ def of_value(root: Value) -> Schema:
         if key not in top:
             raise root.error(f"a schema needs {key}:; add it")
     reading = read_dialect(top["reading"]) if "reading" in top else dialect.USUAL
-    columns = [read_column(name, *entry, reading) for name, entry in top["columns"].entries("columns").items()]
     with root.located():
+        declared = top["columns"].entries("columns").items()
+        columns = within_codes(read_column(name, *entry, reading) for name, entry in declared)
+        by_name = {column.name: column for column in modelled_of(columns)}
         return Schema.of(
             name=top["name"].written("name"),
             columns=columns,
@@ -53,7 +55,7 @@ def of_value(root: Value) -> Schema:
             reading=reading,
             discovered=read_cost(top),
             groups=[_read_group(value, columns) for value in _listed(top, "groups")],
-            constraints=[_read_constraint(value, columns) for value in _listed(top, "constraints")],
+            constraints=(_read_constraint(value, by_name) for value in _listed(top, "constraints")),
         )
 
 
@@ -166,7 +168,7 @@ def _read_value(value: Value) -> PublicValue:
     return scalar
 
 
-def _read_constraint(value: Value, columns: Sequence[Column]) -> Constraint:
+def _read_constraint(value: Value, columns: Mapping[str, ModelledColumn]) -> Constraint:
     readers = {"forbid": _read_forbid, "determine": _read_determine, "order": _read_order}
     given = value.options(readers, "a constraint")
     if len(given) != 1:
@@ -174,7 +176,7 @@ def _read_constraint(value: Value, columns: Sequence[Column]) -> Constraint:
     [(word, content)] = given.items()
     with value.located():
         constraint = readers[word](content)
-        check(constraint, {column.name: column for column in modelled_of(columns)})
+        check(constraint, columns)
     return constraint
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from priory.data import dialect, yaml_reader
 from priory.data.dialect import Dialect
 from priory.data.kinds import Column, Unmodelled
-from priory.data.kinds.declared import checked_name
+from priory.data.kinds.declared import checked_name, repeated
 from priory.data.schema import file
 from priory.data.schema.schema import Schema
 from priory.data.yaml_reader import Value, suggestion
@@ -78,10 +78,10 @@ class OpenSchema:
         """
         if not columns:
             raise SchemaError("there are no columns; name at least one")
-        for i, column in enumerate(columns):
+        for column in columns:
             checked_name(column)
-            if column in columns[:i]:
-                raise SchemaError("the column is named twice; rename one", column=column)
+        if (twice := repeated(columns)) is not None:
+            raise SchemaError("the column is named twice; rename one", column=twice)
         if person is not None and person not in columns:
             raise SchemaError(f"no such column is named; {suggestion(person, columns)}", column=person)
         opened = (OpenColumn(name=each) if each != person else Unmodelled.of(each, kind="id") for each in columns)

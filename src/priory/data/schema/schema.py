@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from priory.data.dialect import USUAL, Dialect
 from priory.data.kinds import Category, Column, ModelledColumn, PublicValue
-from priory.data.schema.constraints import Constraint, check, one_of
+from priory.data.kinds.declared import repeated
+from priory.data.schema.constraints import Constraint, one_of, within_cells
 from priory.data.table import html_facts, html_table, text_table
 from priory.data.visible import visible
 from priory.data.writing import written_whole
@@ -20,7 +21,20 @@ from priory.data.yaml_reader import suggestion
 from priory.errors import SchemaError
 from priory.queries.domain import Clique, Domain
 
-MOST_GROUPS = 100_000
+# Codes of all columns: a column alone may have almost as many.
+MOST_CODES, MOST_GROUPS = 1_000_000, 100_000
+
+
+def within_codes(columns: Iterable[Column]) -> tuple[Column, ...]:
+    """The columns, one after the other, as long as they do not have too many codes together."""
+    codes, taken = 0, list[Column]()
+    for column in columns:
+        codes += column.size if isinstance(column, ModelledColumn) else 0
+        if codes > MOST_CODES:
+            hint = "declare some columns as id or text, or make their bins wider"
+            raise SchemaError(f"all columns together have more than {MOST_CODES:,} levels and bins; {hint}")
+        taken.append(column)
+    return tuple(taken)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,11 +120,9 @@ class Schema:
         discovered: Iterable[tuple[str, str]] = (),
     ) -> "Schema":
         """Build a schema, checking that its parts fit together."""
-        columns, groups, constraints = tuple(columns), tuple(groups), tuple(constraints)
-        names = [column.name for column in columns]
-        for i, column in enumerate(names):
-            if column in names[:i]:
-                raise SchemaError("the column is declared twice; keep one", column=column)
+        columns, groups = within_codes(columns), tuple(groups)
+        if (twice := repeated(column.name for column in columns)) is not None:
+            raise SchemaError("the column is declared twice; keep one", column=twice)
         if not isinstance(name, str) or not name:
             raise SchemaError(f"a schema's name is a text that is not empty; got {name!r}")
         if person is not None:
@@ -120,7 +132,6 @@ class Schema:
             columns=columns,
             person=person,
             groups=groups,
-            constraints=constraints,
             reading=reading,
             discovered=tuple(discovered),
         )
@@ -128,9 +139,7 @@ class Schema:
             raise SchemaError("no column is modelled; declare at least one that is not id or text")
         for group in groups:
             group.check(columns)
-        for constraint in constraints:
-            check(constraint, schema._by_name)
-        return schema
+        return replace(schema, constraints=within_cells(constraints, schema._by_name))
 
     @classmethod
     def load(cls, path: str | Path) -> "Schema":
