@@ -40,7 +40,7 @@ def read_frame_file(
         if file.is_any(ARROW_SUFFIXES):
             return _of_arrow(file)
         if file.is_any(SHEET_SUFFIXES):
-            return _of_rows(file, _sheet_rows(file, reading.sheet), reading, columns)
+            return _of_rows(file, _sheet_rows(file, reading), reading, columns)
         return _of_objects(list(_json_objects(file)), columns)
 
 
@@ -106,8 +106,8 @@ def _workbook(file: PlainFile) -> Any:  # noqa: ANN401 - an optional library
         raise file.error("it cannot be read as a spreadsheet; open it and save it again as .xlsx, or as .csv") from None
 
 
-def _sheet_rows(file: PlainFile, sheet: str | None) -> list[list[Any]]:
-    workbook = _workbook(file)
+def _sheet_rows(file: PlainFile, reading: Dialect) -> list[list[Any]]:
+    workbook, sheet = _workbook(file), reading.sheet
     names = workbook.sheet_names
     if sheet is None and len(names) > 1:
         raise file.error(f"it has {len(names)} sheets; say which in the schema, as in reading: {{sheet: Sheet1}}")
@@ -117,7 +117,10 @@ def _sheet_rows(file: PlainFile, sheet: str | None) -> list[list[Any]]:
     with _quietly():
         rows = list(_converted(found.iter_rows(), found.width))
     # A row without cells is no row: at the end of a sheet nobody could tell whether there is one.
-    return [row for row in rows if any(cell != "" for cell in row)]
+    rows = [row for row in rows if any(cell != "" for cell in row)]
+    # Without names, what is left of the first cell that is there are columns in which all cells are missing.
+    left = 0 if reading.header or found.start is None else found.start[1]
+    return [[*[""] * left, *row] for row in rows] if left else rows
 
 
 def _converted(rows: Iterator[list[Any]], width: int) -> Iterator[list[Any]]:

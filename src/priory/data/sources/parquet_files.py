@@ -34,6 +34,11 @@ class ParquetFiles:
     shown: str
     extension: str | None = None
 
+    @property
+    def plain(self) -> list[str]:
+        """The files as the system has them."""
+        return [re.sub(r"\[([*?[])\]", r"\1", name) for name in self.files]
+
 
 def parquet_files(path: str | Path) -> ParquetFiles | None:
     """The files that a path stands for; None where it is a single local file."""
