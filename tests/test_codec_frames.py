@@ -165,8 +165,8 @@ def test_sparse_and_run_length_columns_are_read() -> None:
 
 
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table, dict])
-def test_a_missing_column_is_named_with_the_nearest(make: Any) -> None:
-    with pytest.raises(DataError, match=r"column 'age': the data have no such column; did you mean 'agee'\?") as caught:
+def test_a_missing_column_is_named(make: Any) -> None:
+    with pytest.raises(DataError, match="column 'age': the data have no such column") as caught:
         frames.cells_of(make({"agee": [1], "sex": [0]}), ["age"])
     assert caught.value.column == "age"
     assert list(frames.cells_of(make({"age": [1], "more": [2]}), ["age"])) == ["age"]

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from priory.cli import main
+from priory.data.cells import Cells
 from priory.data.dialect import Dialect, unique_names
 from priory.data.drafting import draft_schema
 from priory.data.public import misfits
@@ -320,3 +321,18 @@ def test_a_time_with_an_offset_is_taken_in_utc(text: str, hour: int, tmp_path: P
     (tmp_path / "t.csv").write_text(f"a\n{text}\n", encoding="utf-8")
     for data in (tmp_path / "t.csv", {"a": [text]}):
         assert open_source(data, schema).count([("a",)])[0].values.nonzero()[0].tolist() == [hour]
+
+
+def test_a_text_that_begins_with_an_equals_sign_is_no_formula_of_a_sheet_and_stays_as_it_is_in_csv(
+    tmp_path: Path,
+) -> None:
+    calamine = pytest.importorskip("python_calamine")
+    pytest.importorskip("xlsxwriter")
+    table = Table.of({"a": Cells.objects(["=1+1", "+1", "@x"])})
+    write_batches([table], tmp_path / "t.xlsx")
+    with zipfile.ZipFile(tmp_path / "t.xlsx") as packed:
+        assert b"<f>" not in packed.read("xl/worksheets/sheet1.xml")
+    rows = calamine.load_workbook(str(tmp_path / "t.xlsx")).get_sheet_by_index(0).to_python()
+    assert rows == [["a"], ["=1+1"], ["+1"], ["@x"]]
+    table.write_csv(tmp_path / "t.csv")
+    assert (tmp_path / "t.csv").read_text() == "a\n=1+1\n+1\n@x\n"

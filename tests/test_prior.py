@@ -188,12 +188,12 @@ def test_bad_public_data_is_refused_and_nothing_spent(
 def test_a_mechanism_without_use_for_public_data_says_so(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("colour,age\nred,3\n")
     with pytest.raises(OptionError, match="public"):
-        fit(tmp_path / "a.csv", SCHEMA, rho=1, mechanism="independent", public=tmp_path / "a.csv")
+        fit(tmp_path / "a.csv", SCHEMA, rho=1, mechanism="independent", public={"colour": ["red"], "age": [3]})
 
 
 def test_a_fit_upon_public_data_gives_a_model(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("colour,age\n" + "red,3\ngreen,70\n" * 20)
-    release = fit(tmp_path / "a.csv", SCHEMA, rho=1, mechanism="prior", public=tmp_path / "a.csv")
+    release = fit(tmp_path / "a.csv", SCHEMA, rho=1, mechanism="prior", public={"colour": ["red"], "age": [3]})
     assert release.model is not None
     assert release.model.domain == SCHEMA.domain
 

@@ -29,6 +29,7 @@ from priory.data.public import public_codes
 from priory.data.schema import Schema
 from priory.data.sources.memory import MemorySource
 from priory.data.sources.opening import open_source
+from priory.data.sources.same import refuse_same
 from priory.data.sources.spark import is_spark_frame, open_spark, read_spark
 from priory.data.sources.spark.blocks import BlockLayout, binary
 from priory.data.sources.spark.tallies import BlockTally, CellLine, Sum
@@ -122,6 +123,12 @@ def test_partial_sums_of_many_rows_are_exact() -> None:
 @pytest.fixture(scope="module")
 def spark() -> Any:
     return sparks.session()
+
+
+def test_a_frame_that_is_made_in_the_same_way_is_the_private_table(spark: Any) -> None:
+    refuse_same(spark.range(9), spark.range(8))
+    with pytest.raises(DataError, match="is the private one"):
+        refuse_same(spark.range(9), spark.range(9))
 
 
 def table(rows: int, seed: int = 0) -> Any:

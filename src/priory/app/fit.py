@@ -12,6 +12,7 @@ from priory.app.recipe import ordered, recipe_of
 from priory.app.registry import Mechanism
 from priory.data.schema import Schema
 from priory.data.sources.opening import check_engine, open_source
+from priory.data.sources.same import refuse_same
 from priory.data.sources.source import checked_row_limit
 from priory.data.sources.spark import is_spark_frame
 from priory.errors import BudgetError, DomainError, PrioryError
@@ -94,9 +95,10 @@ def fit(
     Raises:
         BudgetError: it costs more than is left. Nothing was looked at.
         LedgerError: the book cannot be used. Nothing was spent.
-        DataError: the public table does not fit the schema, or has no rows. Nothing was spent.
+        DataError: the public table does not fit the schema, has no rows, or is the private one. Nothing was spent.
     """
     with accounted() as account:
+        refuse_same(data, public)
         entry, job = ordered(schema, mechanism, public, by, workload, effort=effort)
         schema, text = job.schema, job.schema.dump()
         checked_row_limit(row_limit)

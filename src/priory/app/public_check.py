@@ -6,6 +6,7 @@ from typing import Literal
 from priory.app.fit import fit
 from priory.data.public import public_codes
 from priory.data.schema import Schema
+from priory.data.sources.same import refuse_same
 from priory.mechanisms.best_mixture import BestMixture
 from priory.mechanisms.pmw_pub.row_weights import MOST_CODES
 from priory.model.bases import PublicRows
@@ -42,6 +43,7 @@ def public_fitness(
     below that is usually close, or "exact", which needs a public number of rows. The other arguments, and what is
     raised when, are those of `fit`.
     """
+    refuse_same(data, public)
     schema = schema if isinstance(schema, Schema) else Schema.load(schema)
     rows = PublicRows(public_codes(schema, public), schema.domain)
     workload = countable_workload(schema.domain, most_cells=MOST_CELLS, most_marginals=MOST_CODES // len(rows.codes))

@@ -16,6 +16,7 @@ from priory.cli.privacy import Delta, Effort, RelationName
 from priory.cli.progress import working
 from priory.cli.tables import Adbc, DatabaseQuery, Driver, Engine, PublicQuery, public_of, table_of
 from priory.data.schema import Schema
+from priory.data.sources.same import refuse_same
 from priory.data.table import text_table
 from priory.errors import OptionError
 from priory.mechanisms.steps.effort import NORMAL
@@ -70,6 +71,7 @@ def plan(
         _check_no_look(price, ledger, engine)
     else:
         _check_look(public_table, price, as_lines=as_lines)
+        refuse_same(private_table, public_table)
     described = Schema.load(schema)
     is_for_people = not (as_json or as_lines)
     with working("reading the public table", is_wanted=is_for_people):

@@ -19,6 +19,7 @@ from priory.data.sources.files import connect, container_errors, open_file
 from priory.data.sources.frame_files import is_frame_file, read_frame_file
 from priory.data.sources.spark import is_spark_frame
 from priory.data.survey import Seen, survey_file, survey_frame
+from priory.data.yaml_reader import suggestion
 from priory.errors import DataError
 
 VALUES_SHOWN = 5
@@ -128,7 +129,7 @@ def read_public_file(path: str | Path, schema: Schema) -> Mapping[str, Any]:
 def _check_names(names: Iterable[str], seen: Mapping[str, Seen]) -> None:
     missing = [name for name in names if name not in seen]
     if len(missing) == 1:
-        frames.position(list(seen), missing[0])
+        raise DataError(f"the data have no such column; {suggestion(missing[0], seen)}", column=missing[0])
     if missing:
         raise DataError(f"the data lack {len(missing)} columns: {', '.join(map(repr, missing))}")
 

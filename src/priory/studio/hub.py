@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from priory.data.kinds import ModelledColumn
 from priory.data.public import Misfit, misfit
+from priory.data.sources.same import refuse_same
 from priory.data.survey import Seen, survey_file
 from priory.data.writing import written_whole
 from priory.errors import DataError, PrioryError, ReleaseError
@@ -126,12 +127,8 @@ class Studio:
         if not settings.public:
             return None
         path = self.folder.file(settings.public)
-        try:
-            is_private = bool(settings.private) and path.samefile(self.folder.path(settings.private))
-        except OSError:
-            is_private = False
-        if is_private:
-            raise DataError("the public table is the private one: levels and bounds would be read from private cells")
+        if settings.private:
+            refuse_same(self.folder.path(settings.private), path)
         return path
 
     def surveyed(self, seconds: float | None = None) -> Mapping[str, Seen]:

@@ -16,6 +16,7 @@ from priory.data.probes import Spellings
 from priory.data.schema.open import NEEDS, OpenSchema, read_names
 from priory.data.sources.containers import PARQUET_SUFFIXES, suffix_of
 from priory.data.sources.frames import held, names_of
+from priory.data.sources.private import guarded
 from priory.data.sources.raw import Probed, RawTable, open_raw
 from priory.data.sources.source import checked_row_limit
 from priory.errors import BudgetError, LedgerError, OptionError, PrioryError, SchemaError
@@ -83,7 +84,8 @@ def discover(
         SchemaError: names or kinds do not fit. Nothing was spent.
     """
     with _kept_beside(output) as keep, accounted() as account:
-        data = held(data)
+        with guarded():
+            data = held(data)
         noise = source_of(randomness)
         book = Ledger.open(ledger) if isinstance(ledger, str | Path) else ledger
         known = schema if schema is not None else _names(data, columns, has_header=has_header)
@@ -184,7 +186,8 @@ def _names(data: object, names: Sequence[str] | None, *, has_header: bool | None
     if names is not None:
         return list(names)
     if not isinstance(data, str | Path):
-        return names_of(data)
+        with guarded():
+            return names_of(data)
     if has_header is not True and suffix_of(data) not in PARQUET_SUFFIXES:
         raise OptionError(
             "has_header",

@@ -15,6 +15,7 @@ from priory.data.kinds import Column, Unmodelled
 from priory.data.kinds.declared import checked_name, repeated
 from priory.data.schema import file
 from priory.data.schema.schema import Schema
+from priory.data.sources.private import guarded
 from priory.data.yaml_reader import Value, suggestion
 from priory.errors import DataError, SchemaError
 
@@ -83,7 +84,7 @@ class OpenSchema:
         if (twice := repeated(columns)) is not None:
             raise SchemaError("the column is named twice; rename one", column=twice)
         if person is not None and person not in columns:
-            raise SchemaError(f"no such column is named; {suggestion(person, columns)}", column=person)
+            raise SchemaError("no such column is named; name one, or no person", column=person)
         opened = (OpenColumn(name=each) if each != person else Unmodelled.of(each, kind="id") for each in columns)
         return cls(name=name, columns=tuple(opened), person=person, reading=reading)
 
@@ -138,7 +139,7 @@ class OpenSchema:
         opened = [column.name for column in self.open]
         for name, kind in kinds.items():
             if name not in opened:
-                raise SchemaError(f"no such column is open; {suggestion(name, opened)}", column=name)
+                raise SchemaError("no such column is open; give the kind of one that is", column=name)
             if kind not in file.WORDS:
                 raise SchemaError(f"there is no kind {kind!r}; {suggestion(kind, file.WORDS)}", column=name)
         columns = (
@@ -210,6 +211,7 @@ def _read(name: str, key: Value, value: Value) -> Column | OpenColumn:
     )
 
 
+@guarded()
 def read_names(path: str | Path, *, reading: Dialect = dialect.USUAL) -> list[str]:
     """The names in the first line of a CSV file or sheet, or of the columns of another file; nothing else is used.
 

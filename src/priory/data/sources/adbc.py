@@ -131,7 +131,7 @@ def _names(cursor: Any, query: str) -> list[str]:  # noqa: ANN401 - an optional 
     names = list(cursor.fetch_record_batch().schema.names)
     for name in names:
         if f"{name}:1" in names:
-            raise DataError("the query has two columns of this name; rename one", column=name)
+            raise DataError("the query has two columns of the same name; rename one")
     return names
 
 

@@ -8,7 +8,7 @@ from priory.data.codec import encode
 from priory.data.sources.adbc_cells import field_cells
 from priory.data.sources.arrow import stream_of
 from priory.data.sources.encoding import bounded, code_type
-from priory.data.sources.frames import position
+from priory.data.sources.private import position
 from priory.data.spelling import person_texts
 
 if TYPE_CHECKING:

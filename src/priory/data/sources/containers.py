@@ -73,6 +73,11 @@ class PlainFile:
         name = self.path.name.lower() if self.parts is None else ".parquet"
         return name.endswith(suffixes)
 
+    @property
+    def parquet(self) -> Path | None:
+        """Its path, where it is a single Parquet file."""
+        return self.path if self.parts is None and self.is_any(PARQUET_SUFFIXES) else None
+
     def error(self, reason: str) -> DataError:
         """An error about the file, to be raised."""
         return DataError(f"{self.shown}: {reason}")

@@ -17,12 +17,13 @@ from priory.data.sources.arrow_codes import keep_codes
 from priory.data.sources.containers import plain_file
 from priory.data.sources.encoding import bounded, encoding, person_cell
 from priory.data.sources.files import OpenTable, connect, container_errors, open_file, open_relation
-from priory.data.sources.frames import position
 from priory.data.sources.memory import MemorySource
+from priory.data.sources.parquet_files import arrow_moments
+from priory.data.sources.private import guarded, position
 from priory.data.sources.source import ROW_LIMIT, Source
 from priory.data.spelling import FUNCTIONS
 from priory.data.sql import literal
-from priory.errors import DataError, OptionError
+from priory.errors import OptionError
 from priory.queries.domain import checked_cliques
 from priory.queries.factor import Factor
 
@@ -56,6 +57,7 @@ class DuckDBSource:
     def __repr__(self) -> str:
         return f"DuckDBSource({len(self.domain)} attributes)"
 
+    @guarded()
     def count(self, cliques: Sequence[Clique]) -> list[Factor]:
         return [self._counted(clique) for clique in checked_cliques(self.domain, cliques)]
 
@@ -124,6 +126,9 @@ def _make_codes(
     if isinstance(data, str | Path):
         reading, names = schema.reading, [column.name for column in schema.columns]
         with plain_file(data, reading.encoding) as plain:
+            if (moments := arrow_moments(plain.parquet, wanted)) is not None:
+                keep_codes(connection, moments, schema, rule)
+                return
             found = open_file(connection, plain, wanted, reading, names)
             query = _query(found, schema, rule, wanted)
             with container_errors(plain.shown):
@@ -144,11 +149,7 @@ def _make_codes(
 
 
 def _query(found: OpenTable, schema: Schema, rule: PersonRule | None, wanted: Sequence[str]) -> str:
-    missing = [name for name in wanted if name not in found.cells]
-    if 2 * len(missing) > len(wanted):
-        # The first line may hold a record rather than names, so nothing of it is quoted.
-        raise DataError("its first line does not name this column, nor most others; is it a header?", column=missing[0])
-    for name in missing:
+    for name in wanted:
         position(list(found.cells), name)
     return encoding(schema.modelled, found.cells, found.table, rule.column if rule else None)
 

@@ -117,7 +117,12 @@ def open_relation(relation: DuckDBPyRelation, view: str) -> OpenTable:
     """A DuckDB relation under the name `view`."""
     types = [str(each) for each in relation.types]
     names = zip(relation.columns, types, strict=True)
-    return OpenTable(view, {name: Cell(identifier(name), sql_type) for name, sql_type in names})
+    return OpenTable(view, {name: Cell(_safe(identifier(name), sql_type), sql_type) for name, sql_type in names})
+
+
+def _safe(name: str, sql_type: str) -> str:
+    """A cell that every function can read: of the earliest moment that can be stored, DuckDB makes a fatal error."""
+    return f"CASE WHEN epoch_us({name}) <= {-(2**63)} THEN NULL ELSE {name} END" if sql_type == "TIMESTAMP" else name
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """Frames: cells of pandas, polars and pyarrow tables, and of whatever narwhals knows."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -9,8 +9,8 @@ from priory.data.cells import Cells
 from priory.data.sources.adbc_cells import field_cells
 from priory.data.sources.arrow import is_stream, stream_of
 from priory.data.sources.arrow_cells import arrow_cells, indexed
+from priory.data.sources.private import position
 from priory.data.table import Table
-from priory.data.yaml_reader import suggestion
 from priory.errors import DataError
 
 Frame: TypeAlias = Any  # a data frame of a library that may not be installed
@@ -37,24 +37,15 @@ def names_of(frame: Frame) -> list[str]:
     names = _opened(frame)[0]
     odd = [name for name in names if not isinstance(name, str)]
     if odd:
-        raise DataError(f"the names of columns are texts; got {odd[0]!r}: rename it, as in frame.columns.astype(str)")
+        raise DataError("the names of columns are texts; rename those that are not, as in frame.columns.astype(str)")
+    if len(set(names)) < len(names):
+        raise DataError("two columns have the same name; rename one")
     return names
 
 
 def held(frame: Frame) -> Frame:
     """The same, where it is a stream as an Arrow table in memory, which can be read more than once."""
     return stream_of(frame).table() if is_stream(frame) else frame
-
-
-def position(have: Sequence[object], name: str) -> int:
-    """Where the column `name` is among those the data have; a `DataError` if it is missing or there twice."""
-    places = [i for i, other in enumerate(have) if isinstance(other, str) and other == name]
-    if not places:
-        others = [other for other in have if isinstance(other, str)]
-        raise DataError(f"the data have no such column; {suggestion(name, others)}", column=name)
-    if len(places) > 1:
-        raise DataError(f"the data have this column {len(places)} times; rename or drop all but one", column=name)
-    return places[0]
 
 
 def _opened(frame: Frame) -> tuple[Names, Read]:

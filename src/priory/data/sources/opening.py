@@ -9,6 +9,7 @@ from priory.data.schema import Schema
 from priory.data.sources.arrow import is_stream
 from priory.data.sources.duckdb import is_relation
 from priory.data.sources.frame_files import is_frame_file, read_frame_file
+from priory.data.sources.private import guarded
 from priory.data.sources.source import Source, checked_row_limit
 from priory.data.sources.spark import is_spark_frame, open_spark, read_spark
 from priory.errors import OptionError
@@ -18,6 +19,7 @@ from priory.queries.domain import Domain
 ENGINES = ("memory", "duckdb", "spark")
 
 
+@guarded()
 def open_source(
     data: object,
     schema: Schema,

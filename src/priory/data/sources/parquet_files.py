@@ -2,8 +2,11 @@
 
 import glob
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from priory.data.visible import without_passwords
 from priory.errors import DataError
@@ -31,6 +34,11 @@ class ParquetFiles:
     shown: str
     extension: str | None = None
 
+    @property
+    def plain(self) -> list[str]:
+        """The files as the system has them."""
+        return [re.sub(r"\[([*?[])\]", r"\1", name) for name in self.files]
+
 
 def parquet_files(path: str | Path) -> ParquetFiles | None:
     """The files that a path stands for; None where it is a single local file."""
@@ -49,6 +57,24 @@ def parquet_files(path: str | Path) -> ParquetFiles | None:
         found = [Path(name) for name in glob.glob(text, recursive=True)]  # noqa: PTH207 - Path knows no absolute pattern
         return _local(found, shown, "is a pattern that no Parquet file fits")
     return None
+
+
+def arrow_moments(path: Path | None, wanted: Collection[str]) -> Any:  # noqa: ANN401 - pyarrow is optional
+    """A file as a data set of Arrow, where a column wanted holds moments in milliseconds: DuckDB fails at far ones.
+
+    None for any other file, and without pyarrow.
+    """
+    if path is None or find_spec("pyarrow") is None:
+        return None
+    import pyarrow as pa
+    from pyarrow import dataset
+
+    try:
+        found = dataset.dataset(path, format="parquet")
+    except (pa.ArrowException, OSError):
+        return None
+    types = [each.type for each in found.schema if each.name in wanted]
+    return found if any(pa.types.is_timestamp(each) and each.unit == "ms" for each in types) else None
 
 
 def _remote(scheme: str, rest: str, shown: str) -> ParquetFiles:

@@ -6,10 +6,12 @@ are bounded here, by the same rule as in `priory.data.persons`, with the texts o
 
 from __future__ import annotations
 
+import secrets
 import shutil
 import tempfile
 import weakref
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -21,21 +23,23 @@ from priory.data.kinds.numbers import PLAIN, NumberFormat
 from priory.data.probes import LONGEST, PROBES, Probe
 from priory.data.sources import frames
 from priory.data.sources.containers import plain_file
-from priory.data.sources.duckdb import DEFAULT_MEMORY, spelling
+from priory.data.sources.duckdb import DEFAULT_MEMORY, is_relation, spelling
 from priory.data.sources.encoding import person_cell
 from priory.data.sources.files import OpenTable, connect, container_errors, open_file, open_relation
 from priory.data.sources.frame_files import is_frame_file, read_frame_file
+from priory.data.sources.parquet_files import arrow_moments
+from priory.data.sources.private import guarded, position
 from priory.data.sources.source import ROW_LIMIT
 from priory.data.spelling import person_texts
-from priory.data.sql import Cell, identifier, literal
+from priory.data.sql import Cell, literal
 from priory.errors import OptionError
 from priory.queries.domain import Domain, checked_cliques
 from priory.queries.factor import Factor
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from duckdb import DuckDBPyConnection
+    from duckdb import DuckDBPyConnection, DuckDBPyRelation
     from numpy.typing import NDArray
 
     from priory.data.persons import PersonRule
@@ -84,7 +88,7 @@ class RawTable:
 
     def _chunks(self, query: str) -> Iterator[tuple[list[Any], NDArray[np.int64]]]:
         found = self.connection.cursor().execute(query)
-        while rows := found.fetchmany(CHUNK):
+        while rows := _fetched(found):
             values, counts = zip(*rows, strict=True)
             yield list(values), np.array(counts, dtype=np.int64)
 
@@ -125,6 +129,12 @@ class Probed:
         return Factor(domain, counts)
 
 
+@guarded()
+def _fetched(found: DuckDBPyConnection) -> list[Any]:
+    return found.fetchmany(CHUNK)
+
+
+@guarded()
 def open_raw(
     data: object,
     columns: Sequence[str],
@@ -157,10 +167,20 @@ def open_raw(
         if isinstance(data, str | Path):
             with plain_file(data, reading.encoding) as file, container_errors(file.shown):
                 wanted = list(columns) + ([rule.column] if rule else [])
-                _fill(connection, open_file(connection, file, wanted, reading, names), columns, rule)
+                moments = arrow_moments(file.parquet, wanted)
+                if moments is None:
+                    found = open_file(connection, file, wanted, reading, names)
+                else:
+                    found = _registered(connection, moments, list(columns), rule)
+                _fill(connection, found, columns, rule)
+        elif is_relation(data):
+            view = f"priory_{secrets.token_hex(8)}"
+            with container_errors("the relation"):
+                # A relation lives in its owner's database, where we leave nothing: its texts come over in a file.
+                _fill(connection, open_relation(data, view), columns, rule, partial(_copied, data, view, Path(folder)))
         else:
             with container_errors("the table"):
-                _fill(connection, _opened(connection, data, list(columns), rule, Path(folder)), columns, rule)
+                _fill(connection, _registered(connection, data, list(columns), rule), columns, rule)
     except BaseException:
         _forget(connection, folder)
         raise
@@ -179,29 +199,27 @@ def number_format(reading: Dialect) -> NumberFormat:
     return NumberFormat(decimal=reading.decimal, thousands=reading.thousands, parentheses=reading.parentheses)
 
 
-def _opened(
-    connection: DuckDBPyConnection, data: object, columns: list[str], rule: PersonRule | None, folder: Path
-) -> OpenTable:
-    """A relation or a frame as a table of our own database."""
-    wanted = columns + ([rule.column] if rule else [])
-    if type(data).__name__ == "DuckDBPyRelation":
-        return _copied(connection, data, wanted, folder)
-    return _registered(connection, data, columns, rule)
-
-
-def _fill(connection: DuckDBPyConnection, found: OpenTable, columns: Sequence[str], rule: PersonRule | None) -> None:
-    """Create the table `raw`: f0, f1, … and, with a rule, `person`."""
+def _fill(
+    connection: DuckDBPyConnection,
+    found: OpenTable,
+    columns: Sequence[str],
+    rule: PersonRule | None,
+    moved: Callable[[str], str] = "({})".format,
+) -> None:
+    """Create the table `raw`: f0, f1, … and, with a rule, `person`. `moved` makes a table of ours of a query there."""
     wanted = [*columns, *([rule.column] if rule else [])]
     for name in wanted:
-        frames.position(list(found.cells), name)
+        position(list(found.cells), name)
     texts = [f"{_as_text(found.cells[name])} AS f{i}" for i, name in enumerate(columns)]
     if rule is None:
-        connection.execute(f"CREATE TABLE raw AS SELECT {', '.join(texts) or '1 AS one'} FROM {found.table}")
+        query = f"SELECT {', '.join(texts) or '1 AS one'} FROM {found.table}"
+        connection.execute(f"CREATE TABLE raw AS FROM {moved(query)}")
         return
     kind, person = person_cell(found.cells[rule.column])
+    table = moved(f"SELECT {', '.join([*texts, f'{person} AS who'])} FROM {found.table}")
     with spelling(connection, kind) as spell:
-        query = f"SELECT {', '.join([*texts, f'{spell}({person}) AS person'])} FROM {found.table}"
         names = [f"f{i}" for i in range(len(columns))]
+        query = f"SELECT {', '.join([*names, f'{spell}(who) AS person'])} FROM {table}"
         connection.execute(f"CREATE TABLE raw AS {bounded_cells(query, names, rule.max_rows)}", {"key": rule.key.hex()})
 
 
@@ -218,20 +236,17 @@ def bounded_cells(query: str, names: Sequence[str], max_rows: int) -> str:
 
 def _as_text(cell: Cell) -> str:
     """A cell as the text that a CSV file would have."""
-    text = f"TRY_CAST({cell.expression} AS VARCHAR)"
+    # Of far moments in seconds or milliseconds, DuckDB makes an error that nothing catches.
+    is_far = cell.sql_type in ("TIMESTAMP_S", "TIMESTAMP_MS")
+    text = f"TRY_CAST({f'TRY_CAST({cell.expression} AS TIMESTAMP)' if is_far else cell.expression} AS VARCHAR)"
     return f"CASE WHEN NOT isnan({cell.expression}) THEN {text} END" if cell.family == "float" else text
 
 
-def _copied(connection: DuckDBPyConnection, data: Any, wanted: list[str], folder: Path) -> OpenTable:  # noqa: ANN401
-    """A relation lives in its owner's database, where we leave nothing: its cells come over in a file of our own."""
-    file = folder / "cells.parquet"
-    for name in wanted:
-        frames.position(data.columns, name)
-    columns = ", ".join(identifier(name) for name in wanted)
-    data.query("priory_raw", f"COPY (SELECT {columns} FROM priory_raw) TO {literal(str(file))} (FORMAT parquet)")
-    return open_relation(
-        connection.sql(f"FROM read_parquet({literal(str(file))})"), f"read_parquet({literal(str(file))})"
-    )
+def _copied(data: DuckDBPyRelation, view: str, folder: Path, query: str) -> str:
+    """What a query gives of a relation, as a table that our own database can read."""
+    file = literal(str(folder / "cells.parquet"))
+    data.query(view, f"COPY ({query}) TO {file} (FORMAT parquet)")
+    return f"read_parquet({file})"
 
 
 def _registered(connection: DuckDBPyConnection, data: object, columns: list[str], rule: PersonRule | None) -> OpenTable:

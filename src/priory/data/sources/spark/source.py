@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from priory.data.sources.frames import position
+from priory.data.sources.private import guarded, position
 from priory.data.sources.source import ROW_LIMIT
 from priory.data.sources.spark.blocks import BLOCKS, PERSONS
 from priory.data.sources.spark.sessions import spark_errors
@@ -64,6 +64,7 @@ class SparkSource:
     def __repr__(self) -> str:
         return f"SparkSource({len(self.domain)} attributes)"
 
+    @guarded()
     def count(self, cliques: Sequence[Clique]) -> list[Factor]:
         """All cliques in one pass over the codes; what several tasks counted of a cell is summed up a tree."""
         asked = checked_cliques(self.domain, cliques)
