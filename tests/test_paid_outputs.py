@@ -29,6 +29,7 @@ SCHEMA = Schema.coded(dict(zip(DOMAIN.attributes, DOMAIN.shape, strict=True)), n
 ROWS = {
     "town": ["north", "south", "west"] * 200,
     "age": [str(20 + i % 50) for i in range(600)],
+    "sex": ["f", "m"] * 300,
 }
 
 

@@ -17,7 +17,7 @@ from priory.data.schema.constraints import Condition, Constraint, Determine, For
 from priory.data.schema.obeying import breaking
 from priory.data.streaming import write_batches
 from priory.data.table import Table
-from priory.errors import DataError, OptionError
+from priory.errors import DataError, OptionError, SchemaError
 from priory.model.model import Model
 from priory.privacy.randomness import Replay
 from priory.release import Release
@@ -157,7 +157,7 @@ def test_constraints_that_leave_nothing_are_refused_before_anything_is_spent() -
     text = (
         "priory: 1\nname: x\ncolumns: {a: {kind: boolean, other: true}}\nconstraints: [{forbid: {a: [true, false]}}]\n"
     )
-    with pytest.raises(DataError, match="ruled out"):
+    with pytest.raises(SchemaError, match="leaves no row"):
         fit({"a": [True]}, Schema.parse(text), epsilon=1)
 
 
