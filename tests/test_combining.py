@@ -153,12 +153,12 @@ def test_releases_that_do_not_belong_together_are_refused() -> None:
             combine(few)  # type: ignore[arg-type]
 
 
-def nested(draw: st.DrawFn, leaves: list[int]) -> Any:
+def nested(data: st.DataObject, leaves: list[int]) -> Any:
     """The leaves in groups within groups, at random."""
     if len(leaves) == 1:
         return leaves[0]
-    cut = draw(st.integers(1, len(leaves) - 1))
-    return [nested(draw, leaves[:cut]), nested(draw, leaves[cut:])]
+    cut = data.draw(st.integers(1, len(leaves) - 1))
+    return [nested(data, leaves[:cut]), nested(data, leaves[cut:])]
 
 
 def grouped(tree: Any, releases: list[Release]) -> Release:
@@ -173,7 +173,7 @@ def four() -> list[Release]:
 @settings(max_examples=12)
 @given(st.data())
 def test_disjoint_releases_combine_alike_in_any_grouping(four: list[Release], data: st.DataObject) -> None:
-    tree = nested(data.draw, data.draw(st.permutations(range(4))))
+    tree = nested(data, data.draw(st.permutations(range(4))))
     flat, deep = combine(four), grouped(tree, four)
     assert deep.statement == flat.statement
     assert len(deep.measurements) == len(flat.measurements)
@@ -185,7 +185,7 @@ def test_disjoint_releases_combine_alike_in_any_grouping(four: list[Release], da
 def test_the_same_measurements_are_refused_however_they_are_nested(four: list[Release], data: st.DataObject) -> None:
     twice = data.draw(st.integers(0, 3))
     one, other = (data.draw(st.lists(st.integers(0, 3).filter(lambda i: i != twice), unique=True)) for _ in range(2))
-    sides = [nested(data.draw, data.draw(st.permutations([twice, *side]))) for side in (one, other)]
+    sides = [nested(data, data.draw(st.permutations([twice, *side]))) for side in (one, other)]
     assume(not set(one) & set(other))
     with pytest.raises(ReleaseError, match="given twice"):
         grouped(sides, four)

@@ -94,7 +94,7 @@ def test_every_schema_that_passes_can_be_sampled_whatever_the_model_says(schema:
     assert not breaking(schema, table).any()
 
 
-NEVER = {
+NEVER: dict[str, tuple[list[Number], list[Constraint], int]] = {
     # Each pair has rows, and the whole has none.
     "chain": ([number("a", 6, 9), number("b", 0, 9), number("c", 0, 3)], [Order(columns=("a", "b", "c"))], 1),
     # Reals that are equal: there are some, and none is ever drawn.
