@@ -153,13 +153,13 @@ def test_public_texts_that_look_like_numbers_are_checked_as_texts(
     assert "'7'" in err
 
 
-@pytest.mark.parametrize(("output", "exit_code"), [("missing folder/s.yaml", 2), ("/proc/s.yaml", 4)])
+@pytest.mark.parametrize("output", ["missing folder/s.yaml", "/proc/s.yaml"])
 def test_a_place_that_cannot_be_written_is_named_and_nothing_is_left(
-    output: str, exit_code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    output: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     code, _, err = run("schema", "init", town.LAST_YEAR, "--output", output, capsys=capsys)
-    assert code == exit_code
+    assert code == 2
     assert output in err
     assert "cannot be written" in err
     assert list(tmp_path.iterdir()) == []

@@ -1,8 +1,11 @@
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
 import priory as pr
 from priory.errors import OptionError, ReleaseError
@@ -148,6 +151,67 @@ def test_releases_that_do_not_belong_together_are_refused() -> None:
     for few in ([], [released(0)], [released(0), "a.priory"]):
         with pytest.raises(OptionError, match="at least two"):
             combine(few)  # type: ignore[arg-type]
+
+
+def nested(data: st.DataObject, leaves: list[int]) -> Any:
+    """The leaves in groups within groups, at random."""
+    if len(leaves) == 1:
+        return leaves[0]
+    cut = data.draw(st.integers(1, len(leaves) - 1))
+    return [nested(data, leaves[:cut]), nested(data, leaves[cut:])]
+
+
+def grouped(tree: Any, releases: list[Release]) -> Release:
+    return releases[tree] if isinstance(tree, int) else combine([grouped(each, releases) for each in tree])
+
+
+@pytest.fixture(scope="module")
+def four() -> list[Release]:
+    return [released(seed) for seed in range(4)]
+
+
+@settings(max_examples=12)
+@given(st.data())
+def test_disjoint_releases_combine_alike_in_any_grouping(four: list[Release], data: st.DataObject) -> None:
+    tree = nested(data, data.draw(st.permutations(range(4))))
+    flat, deep = combine(four), grouped(tree, four)
+    assert deep.statement == flat.statement
+    assert len(deep.measurements) == len(flat.measurements)
+    np.testing.assert_allclose(deep.model.project("b").values, flat.model.project("b").values, rtol=1e-3)
+
+
+@settings(max_examples=12)
+@given(st.data())
+def test_the_same_measurements_are_refused_however_they_are_nested(four: list[Release], data: st.DataObject) -> None:
+    twice = data.draw(st.integers(0, 3))
+    one, other = (data.draw(st.lists(st.integers(0, 3).filter(lambda i: i != twice), unique=True)) for _ in range(2))
+    sides = [nested(data, data.draw(st.permutations([twice, *side]))) for side in (one, other)]
+    assume(not set(one) & set(other))
+    with pytest.raises(ReleaseError, match="given twice"):
+        grouped(sides, four)
+
+
+def test_what_a_run_that_ended_early_left_is_not_combined_with_the_whole() -> None:
+    whole = released(0, mechanism="mst")
+    part = replace(whole, measurements=whole.measurements[:2], estimate=None)
+    with pytest.raises(ReleaseError, match="the same 2 measurements would be given twice"):
+        combine([whole, part])
+
+
+def test_equal_answers_to_a_small_question_are_no_sign_of_the_same_noise() -> None:
+    """Of two noisy numbers of rows, one in some dozens are equal."""
+    one, other = released(0), released(1)
+    total = pr.Measurement.of(pr.Query.marginal(SCHEMA.domain, []), np.array(500), 20.0)
+    with_total = [replace(each, measurements=(*each.measurements, total)) for each in (one, other)]
+    assert len(combine(with_total).measurements) == 6
+
+
+def test_sums_over_currencies_are_never_less_for_being_nested() -> None:
+    a, b = (released(i, rho=None, epsilon=1, delta=delta) for i, delta in enumerate((None, "1e-6")))
+    c = released(2)
+    flat, deep = combine([a, b, c]).statement, combine([combine([a, b]), c]).statement
+    assert deep.budget.amount >= flat.budget.amount
+    assert deep.spent >= flat.spent
 
 
 def test_public_rows_that_one_of_them_started_from_are_kept() -> None:

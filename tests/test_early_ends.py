@@ -4,7 +4,6 @@ import contextlib
 import importlib.metadata
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -27,7 +26,7 @@ from priory.mechanisms.independent import Independent
 from priory.privacy.budget import Budget
 from priory.privacy.curator import Curator
 from priory.privacy.ledger import EntryState, Ledger, Terms
-from priory.privacy.recorder import partial_path
+from priory.privacy.outputs import partial_path
 from priory.privacy.session import Session
 from priory.release import Release, load
 from priory.release.partial import Partial
@@ -37,7 +36,7 @@ SCHEMA = Schema.coded(dict(zip(DOMAIN.attributes, DOMAIN.shape, strict=True)), n
 # Where a run can end, in order, and whether private rows were looked at and something was answered by then.
 STAGES = {
     "priory.app.fit.recipe_of": (False, False),
-    "priory.privacy.recorder.check_place": (False, False),
+    "priory.privacy.outputs.check_place": (False, False),
     "priory.privacy.recorder.RecordFile.create": (False, False),
     "priory.privacy.recorder.RecordFile.make_room": (False, False),
     "priory.app.fit.open_source": (False, False),
@@ -182,33 +181,6 @@ def test_missing_package_metadata_costs_nothing(book: Ledger, tmp_path: Path, mo
     release = fit(random_rows(), SCHEMA, epsilon=1, ledger=book, output=tmp_path / "a.priory")
     assert release.statement.version
     assert book.left() == 1
-
-
-UNWRITABLE = ["/proc/a.priory", "/sys/a.priory", "/dev/full", "/proc/self/fd/a.priory", "/dev/null/a.priory"]
-
-
-@pytest.mark.parametrize("place", [*UNWRITABLE, "none/a.priory", "a.ledger/a.priory", "x" * 255, "a\0b", "folder", "."])
-def test_an_output_that_cannot_be_written_is_found_before_anything_is_reserved(
-    place: str, book: Ledger, tmp_path: Path
-) -> None:
-    (tmp_path / "folder").mkdir()
-    if place.startswith("/") and not Path(place).parent.exists():
-        pytest.skip("this system has no such place")
-    before = sorted(tmp_path.rglob("*"))
-    with pytest.raises(OptionError, match="output") as caught:
-        fit(random_rows(), SCHEMA, epsilon=1, ledger=book, output=tmp_path / place)
-    assert spent_by(caught.value) == NOTHING_SPENT
-    assert book.entries() == ()
-    assert sorted(tmp_path.rglob("*")) == before
-
-
-def test_a_disk_that_is_too_full_is_found_before_anything_is_reserved(
-    book: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10**9, 10**9, 1000))
-    with pytest.raises(OptionError, match="1,000 are free"):
-        fit(random_rows(), SCHEMA, epsilon=1, ledger=book, output=tmp_path / "a.priory")
-    assert book.entries() == ()
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")

@@ -8,8 +8,8 @@ from houses import random_rows
 from priory.app.fit import fit
 from priory.audit.killed_fits import BUDGET, SCHEMA, Tally, _examine
 from priory.privacy.ledger import Ledger, Terms
+from priory.privacy.outputs import partial_path
 from priory.privacy.record_file import RecordFile, read_records
-from priory.privacy.recorder import partial_path
 from priory.release import Release
 
 TERMS = Terms(SCHEMA.name, SCHEMA.dump(), BUDGET)

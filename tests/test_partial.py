@@ -28,9 +28,10 @@ from priory.privacy.functionals import NoisyNumber
 from priory.privacy.journal import Answered, Entry, Numbered, Paid, Picked, PublicTotal, Transcript
 from priory.privacy.measurement import Measurement
 from priory.privacy.noise import Laplace
+from priory.privacy.outputs import partial_path
 from priory.privacy.randomness import Replay
 from priory.privacy.record_file import MAGIC, RESERVE, RecordFile, is_record_file, read_records
-from priory.privacy.recorder import _decode_entry, _encode_entry, partial_path
+from priory.privacy.recorder import _decode_entry, _encode_entry
 from priory.privacy.scores import Pick
 from priory.privacy.session import Session
 from priory.queries.parts import Matrix, Point, Recode

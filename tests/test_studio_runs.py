@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from html import unescape
 from pathlib import Path
 
@@ -17,6 +18,7 @@ import httpx
 import numpy as np
 import pytest
 
+from priory.data.schema.open import OpenSchema
 from priory.privacy.ledger import EntryState, Ledger
 from priory.release import Release, load
 from priory.studio.folder import Folder
@@ -132,6 +134,25 @@ def test_measuring_more_is_paid_once_and_combined(studio: Site, browser: Browser
     one, both = load(folder / "people.priory"), load(folder / "people-combined.priory")
     assert len(both.measurements) > len(one.measurements)
     assert any(m.query.clique == ("age", "colour") for m in both.measurements)
+
+
+def test_measuring_more_is_refused_before_it_is_paid_where_it_could_not_be_combined(
+    studio: Site, browser: Browser
+) -> None:
+    folder = studio.studio.folder.root
+    browser.waits(started(browser))
+    # The release is of another schema than the run would be: a label was changed since, in the file and in the ledger.
+    release = load(folder / "people.priory")
+    assert release.schema is not None
+    other = replace(release.schema, name="other people")
+    replace(release, statement=replace(release.statement, dataset="other people")).with_schema(other).save(
+        folder / "other.priory"
+    )
+    asked = {"release": "other.priory", "columns": ["age", "colour"], "epsilon": "0.5", "delta": "1e-6"}
+    page = browser.get("/run/more", params=asked).text
+    refused = browser.submit("/run/more/start", **asked, plan=field_of(page, "plan"), purpose="more")
+    assert "the releases have different schemas" in refused.text
+    assert [name for name, _ in entries(folder)] == ["mst"]
 
 
 def test_two_tabs_start_one_run_and_pay_once(studio: Site, browser: Browser) -> None:
@@ -315,6 +336,27 @@ def test_an_idle_server_ends_itself_if_asked_to(tmp_path: Path) -> None:
     _, said = server.communicate(timeout=60)
     assert server.returncode == 0
     assert "Traceback" not in said
+
+
+def test_a_discovery_that_is_cancelled_is_used_as_far_as_it_came(studio: Site) -> None:
+    folder, browser = studio.studio.folder.root, studio.browser()
+    browser.submit("/table", private="people.csv", public="", name="people")
+    browser.submit("/columns/names", header="yes")
+    browser.submit("/persons", protects="person", person="person", max_rows="1", relation="add-remove")
+    browser.submit("/budget", rows="400", total_epsilon="20", total_delta="1e-4", epsilon="2", go="make")
+    browser.submit("/columns/discover", discover_epsilon="10", discover_delta="1e-5", go="stay")
+    hold(folder)
+    page = browser.get("/columns/discover").text
+    job = str(browser.submit("/columns/discover/start", plan=field_of(page, "plan")).url).rsplit("/", 1)[1]
+    is_held(folder)
+    browser.submit(f"/run/{job}/cancel")
+    assert browser.waits(job)["state"] == "cancelled"
+    assert entries(folder) == [("schema discovery", EntryState.INTERRUPTED)]
+    assert "What it had learnt is in" in browser.get(f"/run/{job}").text
+    browser.submit("/columns/adopt")
+    left = {path.name for path in folder.glob("schema-discovered*")}
+    assert left == {"schema-discovered.yaml", "schema-discovered.counts.json"}
+    assert OpenSchema.load(folder / "schema-discovered.yaml").discovered
 
 
 def test_columns_are_discovered_for_a_price_and_used(studio: Site) -> None:

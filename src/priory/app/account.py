@@ -1,16 +1,14 @@
 """Account: what a run has cost and left behind, attached to whatever error ends it."""
 
-import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Protocol
 
 from priory.errors import NOTHING_SPENT, PrioryError, Spent
 from priory.privacy.budget import Budget, rounded_up
 from priory.privacy.ledger import Entry, EntryState, Ledger, Reservation
-from priory.privacy.recorder import SUFFIX, Recorder
-from priory.release.partial import Partial
 
 
 @contextmanager
@@ -29,30 +27,49 @@ def accounted() -> Iterator["Account"]:
         raise
 
 
-def _attach(error: BaseException, spent: Spent, partial: Partial | None) -> None:
+def _attach(error: BaseException, spent: Spent, partial: object) -> None:
     # Exceptions of Python and of other libraries take these attributes, too.
     error.spent = spent  # type: ignore[attr-defined]
     error.partial = partial  # type: ignore[attr-defined]
     error.add_note(spent.text)
 
 
+class Keeper(Protocol):
+    """What writes down what a run is answered."""
+
+    @property
+    def recorded(self) -> object:
+        """What was answered so far; None where nothing was."""
+
+    def leave(self) -> Path | None:
+        """Leave the partial file where it holds anything, and say where that is; remove it otherwise."""
+
+    def how_to_go_on(self, path: Path) -> str:
+        """What whoever reads of an early end can do with the file that it left."""
+
+
 @dataclass
 class Account:
     """How far a run has come."""
 
-    recorder: Recorder | None = None  # what writes down what it was answered
+    keeper: Keeper | None = None  # what writes down what it was answered
+    result: Callable[[Any], object] | None = None  # what makes a `partial` of that, where it is none yet
     # Known before the ledger's line is written: an interrupt may fall between that and our knowing of it.
     asked: tuple[Ledger, Budget] | None = None
     reservation: Reservation | None = None
 
-    def settled(self, error: BaseException) -> tuple[Spent, Partial | None]:
+    def settled(self, error: BaseException) -> tuple[Spent, object]:
         """What the run has cost, and what it was answered; the partial file stays if it holds anything."""
-        if self.recorder is None:
-            return self._spent(error, None), None
-        recorded, path = self.recorder.recorded, self.recorder.leave()
-        return self._spent(error, path), None if recorded is None else Partial(*recorded)
+        if self.keeper is None:
+            return self._spent(error), None
+        recorded = self.keeper.recorded
+        recorded = recorded if recorded is None or self.result is None else self.result(recorded)
+        path = self.keeper.leave()
+        if path is None:
+            return self._spent(error), recorded
+        return self._spent(error, path, self.keeper.how_to_go_on(path)), recorded
 
-    def _spent(self, error: BaseException, partial: Path | None) -> Spent:
+    def _spent(self, error: BaseException, partial: Path | None = None, hint: str = "") -> Spent:
         if self.asked is None:
             return NOTHING_SPENT
         book, budget = self.asked
@@ -66,11 +83,7 @@ class Account:
         is_settled = entry.state is EntryState.SPENT
         why = f"the run is paid for: {letter} = {rounded_up(charged)}" if is_settled else _why(entry, self.reservation)
         where = "in memory only" if book.path is None else f"entry {self.reservation.number} of {book.path}"
-        words = [f"{why}, {where}"]
-        if partial is not None:
-            output = partial.with_name(partial.name.removesuffix(SUFFIX))
-            command = f"priory estimate {shlex.quote(str(partial))} -o {shlex.quote(str(output))}"
-            words.append(f"What it measured is in {partial}; make the release with: {command}")
+        words = [f"{why}, {where}", *([hint] if hint else [])]
         number, path = (None, None) if book.path is None else (self.reservation.number, str(book.path))
         return Spent(charged, letter, ". ".join(words), number, path, None if partial is None else str(partial))
 

@@ -29,6 +29,7 @@ from priory.privacy.statement import cost_of, promises_of
 from priory.queries.sensitivity import Relation
 from priory.queries.workload import Workload
 from priory.release import Release
+from priory.release.partial import Partial
 from priory.work import heard_by
 
 
@@ -129,7 +130,8 @@ def fit(
         promises_of(budget, cost_of(schema.discovered))
         if unit not in (None, schema.person):
             schema.column(unit)
-        account.recorder = recorder = Recorder.beside(output, job)
+        account.keeper = recorder = Recorder.beside(output, job)
+        account.result = lambda recorded: Partial(*recorded)
         account.asked = book, budget
         account.reservation = book.reserve(budget, entry.name)
         with account.reservation as reservation:

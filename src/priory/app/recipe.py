@@ -10,14 +10,14 @@ import numpy as np
 from priory.app.registry import Mechanism, Registered, chosen
 from priory.data.public import public_codes
 from priory.data.schema import Schema
-from priory.data.schema.constraints import leaves_rows
 from priory.errors import DomainError, OptionError
 from priory.mechanisms.ide.prior_update import PriorUpdate
 from priory.mechanisms.steps.effort import NORMAL, at_effort
-from priory.model.bases import PublicRows, Uniform
+from priory.model.bases import PublicRows
 from priory.model.structural_zeros import without_zeros
 from priory.privacy.recorder import Job
 from priory.queries.workload import Workload
+from priory.release.rows import check_constraints
 
 
 def ordered(
@@ -32,9 +32,7 @@ def ordered(
     """The mechanism and the job that the options of a fit ask for, checked; see `fit` for what they mean."""
     mechanism = "prior-update" if by is not None and mechanism is None else mechanism
     schema = schema if isinstance(schema, Schema) else Schema.load(schema)
-    if not leaves_rows(schema.impossible()):
-        # Constraints that leave no row are noticed here, before anything is paid.
-        without_zeros(Uniform(schema.domain), schema.impossible())
+    check_constraints(schema)
     has_public, has_workload = public is not None, workload is not None
     entry = chosen(mechanism, has_public=has_public, has_workload=has_workload)
     if has_public:

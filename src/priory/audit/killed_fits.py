@@ -19,8 +19,8 @@ from priory.errors import PrioryError
 from priory.privacy.budget import Budget
 from priory.privacy.journal import Answered, Entry, Numbered, Paid, Picked
 from priory.privacy.ledger import Ledger, Terms
+from priory.privacy.outputs import partial_path
 from priory.privacy.record_file import is_record_file, read_records
-from priory.privacy.recorder import partial_path
 from priory.release import load
 from priory.release.partial import Partial
 

@@ -92,7 +92,9 @@ def discover(
     relation: Annotated[str | None, typer.Option(help="add-remove or replace-one; default: the ledger's.")] = None,
     unit: Unit = None,
     max_rows: Annotated[int | None, typer.Option(help="With --unit, how many rows of one person count.")] = None,
-    output: Output = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The schema file to write; needed, for it is paid for.")
+    ] = None,
     counts: Annotated[
         Path | None, typer.Option(help="Where to write the noisy counts it was learnt from, as JSON.")
     ] = None,
@@ -100,12 +102,14 @@ def discover(
 ) -> None:
     """Learn a schema from private rows, with noise, and pay for it."""
     with spending(output), working("reading the table", is_wanted=not as_json):
-        check_output(output)
-        check_output(counts)
         if name is None and ledger is not None:
             name = Ledger.open(ledger).terms.dataset
         data = table_of(table, adbc, query, driver)
         opened = OpenSchema.load(schema) if schema else _named(data, has_header=has_header, columns=columns, name=name)
+        if output is None:
+            raise OptionError(
+                "--output", "name the file of the schema: what is learnt is kept beside it as it is paid for"
+            )
         learnt = learn(
             data,
             opened,
@@ -118,18 +122,14 @@ def discover(
             unit=unit,
             max_rows=max_rows,
             output=output,
+            counts=counts,
         )
-        if counts is not None:
-            learnt.save_counts(counts)
     if as_json:
-        write_json({"output": output and str(output), "cost": str(learnt.cost), "schema": learnt.dump()})
+        write_json({"output": str(output), "cost": str(learnt.cost), "schema": learnt.dump()})
         return
-    if output is None:
-        write_data(learnt.dump())
     say(f"Spent {learnt.cost}.")
     say(f"Left out: {', '.join(learnt.left_out)}." if learnt.left_out else "Every open column is modelled.")
-    if output is not None:
-        say(f"Wrote {output}. Read it through; what you know to be public may be added.")
+    say(f"Wrote {output}. Read it through; what you know to be public may be added.")
 
 
 def _kinds(given: list[str]) -> dict[str, str]:

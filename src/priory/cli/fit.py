@@ -23,6 +23,7 @@ from priory.data.schema import Schema
 from priory.errors import NOTHING_SPENT, PrioryError, SizeError, Spent
 from priory.mechanisms.steps.effort import NORMAL
 from priory.privacy.encoding import encode_statement
+from priory.privacy.outputs import check_apart
 from priory.queries.query import Query
 from priory.queries.workload import Workload
 
@@ -80,6 +81,7 @@ def fit(
         check_release_name(output)
         if notebook is not None:
             check_notebook(notebook)
+            check_apart({"--output": output, "--notebook": notebook})
         release = make_release(
             table_of(data, adbc, query, driver),
             schema,

@@ -1,6 +1,5 @@
 """Privacy: the verbs about budgets and their book."""
 
-import os
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +12,7 @@ from priory.errors import OptionError
 from priory.privacy.budget import Budget, exact
 from priory.privacy.explain import explain as explained
 from priory.privacy.ledger import ENTRY_KEYS, Ledger, Terms, describe
+from priory.privacy.record_file import check_place
 from priory.queries.sensitivity import Relation
 
 Epsilon = Annotated[str | None, typer.Option(help="What may be spent; pure without --delta.")]
@@ -141,14 +141,6 @@ def check_release_name(path: Path) -> None:
 
 
 def check_output(path: Path | None, option: str = "--output") -> None:
-    """Refuse a file that exists or cannot be written, before anything is spent on what should go there; None passes."""
-    if path is None:
-        return
-    try:
-        is_there = path.exists()
-    except OSError as error:
-        raise OptionError(option, f"a file cannot be called so: {error.strerror}") from None
-    if is_there:
-        raise OptionError(option, f"{path} exists; remove it or choose another name")
-    if not path.absolute().parent.is_dir() or not os.access(path.absolute().parent, os.W_OK):
-        raise OptionError(option, f"the folder of {path} does not exist or cannot be written to")
+    """Refuse a file that exists or cannot be written, before anything is done for it; None passes."""
+    if path is not None:
+        check_place(path, 0, option)

@@ -15,6 +15,7 @@ from priory.data.drafting import Draft, draft_schema
 from priory.data.public import misfits, refuse
 from priory.data.schema import Schema
 from priory.errors import DataError
+from priory.release.rows import check_constraints
 
 app = typer.Typer(help="Make a schema from public data, or check one.", no_args_is_help=True)
 app.command("discover")(discover.discover)
@@ -103,6 +104,7 @@ def check(
 ) -> None:
     """Check a schema file, and a public table against it. Private data are never opened."""
     schema = Schema.load(path)
+    check_constraints(schema)
     table = public_of(public, adbc, public_query, driver)
     shown = public or "the public table"
     if table is not None:

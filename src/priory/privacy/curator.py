@@ -198,6 +198,7 @@ class Curator(Session):
         size = persons_sensitivity(self.relation, self.budget.max_rows)
         noise, event = self._priced_noise(f"values of ({column}) as {reading}", size, share, "gaussian")
         threshold = threshold_within(noise, additive / self.budget.max_rows)
+        self._journal.make_room((), 1)
         self._charge([replace(event, additive=additive)])
         kept = self._randomness.kept(source.table.values(column, reading), noise, threshold)
         # In an order that the rows have no part in.

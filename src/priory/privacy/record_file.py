@@ -141,7 +141,9 @@ def _check_line(line: bytes, path: str | Path) -> None:
         raise ReleaseError(f"{path} has format version {int(version)}; this priory reads {VERSION}: upgrade priory")
 
 
-def check_place(path: Path, size_in_bytes: int) -> None:
+def check_place(
+    path: Path, size_in_bytes: int, option: str = "output", *, taken: str = "remove it or choose another name"
+) -> None:
     """Refuse a place that is taken or where a file of about this size cannot be written; only trying tells."""
     try:
         is_there = _is_there(path)
@@ -151,12 +153,12 @@ def check_place(path: Path, size_in_bytes: int) -> None:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "no file can have this name"
         reason = "its folder does not exist" if isinstance(error, FileNotFoundError) else reason
-        raise OptionError("output", f"{path} cannot be written: {reason}") from None
+        raise OptionError(option, f"{path} cannot be written: {reason}") from None
     if is_there:
-        raise OptionError("output", f"{path} exists; remove it or choose another name")
+        raise OptionError(option, f"{path} exists; {taken}")
     if free < size_in_bytes:
         said = f"{path} needs about {size_in_bytes:,} bytes and {free:,} are free there; make room, or go elsewhere"
-        raise OptionError("output", said)
+        raise OptionError(option, said)
 
 
 def _is_there(path: Path) -> bool:

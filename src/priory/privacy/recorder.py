@@ -6,6 +6,7 @@ nor the ledger.
 """
 
 import json
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,13 +24,13 @@ from priory.privacy.encoding import array_bytes, array_of
 from priory.privacy.functionals import NoisyNumber
 from priory.privacy.journal import Answered, Entry, Numbered, Paid, Picked, PublicTotal, Transcript
 from priory.privacy.measurement import Measurement
-from priory.privacy.record_file import RESERVE, RecordFile, check_place, is_record_file, read_records
+from priory.privacy.outputs import SUFFIX, tried
+from priory.privacy.record_file import RESERVE, RecordFile, read_records
 from priory.privacy.statement import Statement
 from priory.queries.domain import Domain
 from priory.queries.query import Query
 from priory.queries.workload import Workload
 
-SUFFIX = ".partial"
 Json = dict[str, Any]
 # A description of a measurement has no more bytes than this beyond its query: noise, names and brackets.
 _BYTES_A_MEASUREMENT = 1024
@@ -75,17 +76,11 @@ class Recorder:
         """Make the partial file of `output`, if any, where both can be written; an `OptionError` leaves no trace."""
         if output is None:
             return cls(job)
-        output = Path(output)
-        path = partial_path(output)
-        if is_record_file(path):
-            what = f"{path} is the partial file of another run"
-            hint = "once that has ended, make its release with priory estimate, or remove the file"
-            raise OptionError("output", f"{what}; {hint}")
         header = len(_encode_job(job, None, None))
         cells = sum(job.schema.domain.shape)
+        left = "once it has ended, make its release with priory estimate, or remove the file"
         # Public rows are in the release again; each attribute is measured at least once, and modelled.
-        for place in (output, path):
-            check_place(place, 2 * header + 16 * cells + 2 * RESERVE)
+        path = tried({"output": output}, 2 * header + 16 * cells + 2 * RESERVE, left=left)["output"]
         try:
             file = RecordFile.create(path)
             try:
@@ -143,6 +138,12 @@ class Recorder:
         self._file.remove()
         return None
 
+    def how_to_go_on(self, path: Path) -> str:
+        """What whoever reads of an early end can do with the file that it left."""
+        output = path.with_name(path.name.removesuffix(SUFFIX))
+        command = f"priory estimate {shlex.quote(str(path))} -o {shlex.quote(str(output))}"
+        return f"What it measured is in {path}; make the release with: {command}"
+
     def _append(self, payload: Callable[[], bytes]) -> None:
         if self._file is None:
             return
@@ -150,16 +151,6 @@ class Recorder:
             self._file.append(payload())
         except OSError as error:
             raise ReleaseError(f"{self.path} cannot be written: {error.strerror}") from None
-
-
-def partial_path(output: str | Path) -> Path:
-    """Where a run keeps what it measured until its release is written: beside the release.
-
-    >>> partial_path("people.priory").name
-    'people.priory.partial'
-    """
-    output = Path(output)
-    return output.with_name(output.name + SUFFIX)
 
 
 def read_recorded(path: str | Path) -> Recorded:

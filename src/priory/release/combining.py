@@ -1,6 +1,6 @@
 """Combining: several releases of one data set as one, with all their measurements and the sum of their budgets."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import reduce
@@ -12,15 +12,22 @@ from priory.estimate.first_model import modelled, starts_from_public_data, unifo
 from priory.estimate.rows.weigh import WEIGHED
 from priory.model.bases import Base
 from priory.privacy.budget import Budget, Currency
+from priory.privacy.measurement import Measurement
 from priory.privacy.prices import converted
 from priory.privacy.statement import Statement, sum_as_declared, sum_of
+from priory.queries.query import Query
 from priory.release.release import Release
+
+_AND, _COMBINED = " and ", ", combined"
+# Chance makes the answers of two runs equal less than once in ten thousand times.
+_LOG_CHANCE = np.log(1e-4)
 
 
 def combine(releases: Sequence[Release]) -> Release:
     """One release of all measurements of several; it is modelled anew, and promises what they promise together.
 
-    They are at least two, of the same data set, schema, neighbours and unit; a `ReleaseError` says in what they differ.
+    They are at least two, of the same data set, schema, neighbours and unit, and share no measurement; a `ReleaseError`
+    says what is wrong.
     Nothing is spent: whoever has seen all of them knows what this one says.
     """
     releases = list(releases)
@@ -29,8 +36,8 @@ def combine(releases: Sequence[Release]) -> Release:
     first = releases[0]
     for i, other in enumerate(releases[1:], start=1):
         _check_alike(first, other)
-        if any(_is_same(other, earlier) for earlier in releases[:i]):
-            raise ReleaseError("the same release is given twice; its noise would be taken for independent")
+        for earlier in releases[:i]:
+            _check_apart(earlier, other)
     measurements = tuple(m for release in releases for m in release.measurements)
     statement = _statement([release.statement for release in releases])
     combined = Release(first.domain, measurements, statement, first.schema)
@@ -52,11 +59,32 @@ def _check_alike(one: Release, other: Release) -> None:
             raise ReleaseError(f"the releases have different {what}{shown}; only those of one table can be combined")
 
 
-def _is_same(one: Release, other: Release) -> bool:
-    pairs = list(zip(one.measurements, other.measurements, strict=False))
-    return len(one.measurements) == len(other.measurements) and all(
-        a.query == b.query and np.array_equal(a.values, b.values) for a, b in pairs
-    )
+def _check_apart(one: Release, other: Release) -> None:
+    """Refuse two releases that hold the same answers, in whatever files and combinations: noise is drawn only once.
+
+    Other noise may give the same answer to a question of few cells: equal answers are the same ones where all of a
+    release are, or where chance would not have made them equal.
+    """
+    mine, known = ([m for m in release.measurements if not m.is_public] for release in (one, other))
+    answers: dict[Query, list[Measurement]] = {}
+    for m in known:
+        answers.setdefault(m.query, []).append(m)
+    shared = [m for m in mine if any(np.array_equal(m.values, same.values) for same in answers.get(m.query, ()))]
+    fewest = min(len(mine), len(known))
+    if shared and (len(shared) == fewest or sum(map(_log_chance, shared)) < _LOG_CHANCE):
+        many = f"{len(shared)} measurement{'s' if len(shared) > 1 else ''}"
+        raise ReleaseError(
+            f"the same {many} would be given twice; their noise would be taken for independent: leave out a release "
+            "that another one holds, or combine again what they were combined of"
+        )
+
+
+def _log_chance(measurement: Measurement) -> float:
+    """The logarithm of about how likely it is that two draws of noise give the same answers."""
+    step = 1.0 if measurement.noise is None else float(measurement.noise.step)
+    stddev = np.broadcast_to(measurement.stddev, measurement.values.shape) / step
+    # Two normal draws on a lattice of steps differ by 0 with probability 1/(2√π σ), for σ of a step or more.
+    return -float(np.log(np.maximum(2 * np.sqrt(np.pi) * stddev, 1)).sum())
 
 
 def _base(releases: Sequence[Release]) -> Base:
@@ -75,7 +103,7 @@ def _statement(statements: Sequence[Statement]) -> Statement:
     first = statements[0]
     learnt = list(dict.fromkeys(each.discovered for each in statements if each.discovered is not None))
     return Statement(
-        mechanism=" and ".join(dict.fromkeys(statement.mechanism for statement in statements)) + ", combined",
+        mechanism=_joined(s.mechanism.removesuffix(_COMBINED) for s in statements) + _COMBINED,
         budget=_together(statements),
         spent=_total([(s.budget, s.spent) for s in statements], _currency([s.budget for s in statements])),
         unit=first.unit,
@@ -83,11 +111,16 @@ def _statement(statements: Sequence[Statement]) -> Statement:
         ledger="file" if all(statement.ledger == "file" for statement in statements) else "memory",
         is_private=all(statement.is_private for statement in statements),
         version=first.version,
-        randomness=" and ".join(dict.fromkeys(f"{s.randomness} {s.randomness_version}".rstrip() for s in statements)),
+        randomness=_joined(f"{s.randomness} {s.randomness_version}".rstrip() for s in statements),
         is_declared=any(statement.is_declared for statement in statements),
         # Releases with one schema share what it cost to learn it.
         discovered=reduce(sum_of, learnt) if learnt else None,
     )
+
+
+def _joined(words: Iterable[str]) -> str:
+    """Each of them once, also of those that were joined before."""
+    return _AND.join(dict.fromkeys(word for each in words for word in each.split(_AND)))
 
 
 def _together(statements: Sequence[Statement]) -> Budget:

@@ -24,8 +24,8 @@ def draft(settings: Settings) -> str:
 def discover(settings: Settings, *, delta: str, output: str) -> str:
     """Learn the columns from private rows, paid for by the ledger."""
     given = {"epsilon": settings.discover_epsilon, "delta": delta, "ledger": settings.ledger, "output": output}
-    call = _call("learnt = pr.discover", [settings.private, settings.schema], given)
-    return f"{IMPORT}\n{call}\nlearnt.save_counts({counts_name(output)!r})"
+    call = _call("pr.discover", [settings.private, settings.schema], given | {"counts": counts_name(output)})
+    return f"{IMPORT}\n{call}"
 
 
 def ledger(settings: Settings, *, delta: str, max_rows: int, discovers: bool) -> str:

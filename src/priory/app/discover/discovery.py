@@ -81,7 +81,7 @@ class Discovery:
 
     def dump(self) -> str:
         """The schema with comments, as the text of its file; where nothing was learnt, the names alone."""
-        if not self.is_whole and self.left_out:
+        if not self.is_whole and (self.left_out or not self.found):
             return self.still_open.dump(self.comments)
         try:
             return schema_file.dump(self.schema, self.comments)
@@ -91,14 +91,20 @@ class Discovery:
 
     def save(self, path: str | Path) -> None:
         """Write the file."""
-        with written_whole(path) as draft:
-            draft.write_text(self.dump(), encoding="utf-8", newline="\n")
+        _write(path, self.dump())
+
+    def dump_counts(self) -> str:
+        """The noisy counts that the columns were learnt from as JSON, by column, for whoever draws them."""
+        return json.dumps({name: asdict(each.counts) for name, each in self.found.items()}, ensure_ascii=False)
 
     def save_counts(self, path: str | Path) -> None:
-        """Write the noisy counts that the columns were learnt from as JSON, by column, for whoever draws them."""
-        counts = {name: asdict(each.counts) for name, each in self.found.items()}
-        with written_whole(path) as draft:
-            draft.write_text(json.dumps(counts, ensure_ascii=False), encoding="utf-8")
+        """Write the noisy counts; see `dump_counts`."""
+        _write(path, self.dump_counts())
 
     def __str__(self) -> str:
         return self.dump()
+
+
+def _write(path: str | Path, text: str) -> None:
+    with written_whole(path) as draft:
+        draft.write_text(text, encoding="utf-8", newline="\n")

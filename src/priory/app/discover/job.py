@@ -1,7 +1,6 @@
 """Job: the whole of a discovery, from the names of the columns to a schema with comments, paid for."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -11,6 +10,7 @@ from priory.app.discover import columns
 from priory.app.discover.columns import Found
 from priory.app.discover.discovery import Discovery
 from priory.app.discover.first_look import FirstLook
+from priory.app.discover.keeping import LearntSoFar
 from priory.data.persons import PersonRule
 from priory.data.probes import Spellings
 from priory.data.schema.open import NEEDS, OpenSchema, read_names
@@ -19,7 +19,7 @@ from priory.data.sources.frames import held, names_of
 from priory.data.sources.private import guarded
 from priory.data.sources.raw import Probed, RawTable, open_raw
 from priory.data.sources.source import checked_row_limit
-from priory.errors import BudgetError, LedgerError, OptionError, PrioryError, SchemaError
+from priory.errors import BudgetError, LedgerError, OptionError, SchemaError
 from priory.privacy.budget import Budget, Currency, Number, epsilon_of, exact, positive
 from priory.privacy.curator import Curator, NoisyValues
 from priory.privacy.currency import in_mu_squared
@@ -27,7 +27,6 @@ from priory.privacy.ledger import DISCOVERY, Ledger, Reservation
 from priory.privacy.measurement import Measurement
 from priory.privacy.noise import RoundedGaussian
 from priory.privacy.randomness import Randomness, is_private, source_of
-from priory.privacy.recorder import partial_path
 from priory.privacy.statement import cost_of
 from priory.queries.query import Query
 from priory.queries.sensitivity import Relation
@@ -53,6 +52,7 @@ def discover(
     max_rows: int | None = None,
     row_limit: int | None = None,
     output: str | Path | None = None,
+    counts: str | Path | None = None,
     randomness: Randomness | str | None = None,
 ) -> Discovery:
     """Learn the schema of a private table from its rows: levels, bounds, bins, spikes, and shares of missing cells.
@@ -77,13 +77,14 @@ def discover(
         output: where to write the schema file. What is learnt is written to a file beside it, with ".partial" after its
             name, as it comes; a run that ends early leaves that file. Given as `schema`, it has another run learn the
             rest.
+        counts: where to write the noisy counts it was learnt from, as JSON; in the same way.
         randomness: who draws the noise, as in `fit`.
 
     Raises:
         BudgetError: it costs more than is left. Nothing was looked at.
         SchemaError: names or kinds do not fit. Nothing was spent.
     """
-    with _kept_beside(output) as keep, accounted() as account:
+    with accounted() as account:
         with guarded():
             data = held(data)
         noise = source_of(randomness)
@@ -102,6 +103,8 @@ def discover(
             raise LedgerError(f"this ledger protects {book.terms.unit}, so unit must be {book.terms.person!r}")
         limit = checked_row_limit(row_limit)
         rule = None if opened.person is None else PersonRule(opened.person, budget.max_rows, book.secret)
+        begun = Discovery(opened, {}, budget, is_private(noise), is_whole=False)
+        account.keeper = keeper = LearntSoFar.beside(begun, {"output": output, "counts": counts})
         account.asked = book, budget
         account.reservation = book.reserve(budget, DISCOVERY)
         with account.reservation as reservation:
@@ -113,47 +116,10 @@ def discover(
                 reading=opened.reading,
                 row_limit=limit,
             )
-            found = looks(
-                reservation,
-                table,
-                opened,
-                noise,
-                lambda found: keep(Discovery(opened, found, budget, is_private(noise), is_whole=False)),
-            )
+            found = looks(reservation, table, opened, noise, keeper)
         learnt = Discovery(opened, found, _cost(reservation), is_private(noise))
-        if output is not None:
-            learnt.save(output)
+        keeper.finish(learnt)
         return learnt
-
-
-@contextmanager
-def _kept_beside(output: str | Path | None) -> Iterator[Callable[[Discovery], None]]:
-    """A function that keeps what was learnt so far in a file beside `output`, which goes when the block ends well.
-
-    An error that leaves the file says so in what it says of the costs.
-    """
-    if output is None:
-        yield lambda _: None
-        return
-    partial = partial_path(output)
-    if partial.exists():
-        said = "move it away first, and give it as the schema of a run that goes on"
-        raise OptionError("output", f"{partial} is there, of a run that ended early: {said}")
-
-    def partial_saved(learnt: Discovery) -> None:
-        # A disk that is full is no reason to lose what the other looks are to learn.
-        with suppress(PrioryError):
-            learnt.save(partial)
-
-    try:
-        yield partial_saved
-    except BaseException as error:
-        spent = getattr(error, "spent", None)
-        if spent is not None and partial.exists():
-            text = f"{spent.text}. What it had learnt is in {partial}; give it as the schema of a run that goes on"
-            error.spent = replace(spent, text=text, partial=str(partial))  # type: ignore[attr-defined]
-        raise
-    partial.unlink(missing_ok=True)
 
 
 def _opened(
@@ -232,43 +198,48 @@ def looks(
     table: RawTable,
     opened: OpenSchema,
     noise: Randomness,
-    keep: Callable[[dict[str, Found]], None] = lambda _: None,
+    keeper: LearntSoFar | None = None,
 ) -> dict[str, Found]:
     """Look at every open column: first at what its cells can be read as, then at numbers, dates and values.
 
-    What is learnt is given to `keep` after each look.
+    What is learnt is kept after each look.
     """
     whole = reservation.budget
     each = whole.part(Fraction(1, len(opened.open)))
     additive = whole.additive / len(opened.open)
     asked = [column for column in opened.open if column.kind not in ("id", "text")]
     probe = Spellings(table.format)
-    curator = Curator(reservation, Probed(table, {column.name: probe for column in asked}), randomness=noise)
+    source = Probed(table, {column.name: probe for column in asked})
+    curator = Curator(reservation, source, randomness=noise, journal=keeper)
     answers = _answered(curator, each.part(FIRST)) if asked else {}
     looks = {column.name: FirstLook.of(column, answers[column.name], table.format) for column in asked}
     grids = {name: grid for name, look in looks.items() if (grid := columns.grid_of(look)) is not None}
-    curator = Curator(reservation, Probed(table, {**dict.fromkeys(looks, probe), **grids}), randomness=noise)
+    source = Probed(table, {**dict.fromkeys(looks, probe), **grids})
+    curator = Curator(reservation, source, randomness=noise, journal=keeper)
     finer: dict[str, Measurement] = {}
     values: dict[str, NoisyValues] = {}
 
     def found() -> dict[str, Found]:
         nothing = {column.name: FirstLook(column, {}, 0.0) for column in opened.open}
-        return {
+        learnt = {
             name: columns.found(look, grids.get(name), finer.get(name), values.get(name))
             for name, look in {**nothing, **looks}.items()
         }
+        if keeper is not None:
+            keeper.keep(learnt)
+        return learnt
 
-    keep(found())
+    learnt = found()
     if grids:
         finer |= _answered(curator, each.part(SECOND / 2), tuple(grids))
-        keep(found())
+        learnt = found()
     for name, look in tracked(list(looks.items()), "looking at values"):
         if additive and look.kind in (*columns.LISTED, *columns.NUMBERS):
             is_number = look.kind in columns.NUMBERS
             share = each.part(SECOND / 2 if is_number else SECOND)
             values[name] = curator.values(name, "number" if is_number else "text", share, additive)
-            keep(found())
-    return found()
+            learnt = found()
+    return learnt
 
 
 def _answered(curator: Curator, share: Budget, names: Sequence[str] | None = None) -> dict[str, Measurement]:

@@ -14,8 +14,6 @@ from priory.errors import SchemaError
 from priory.queries.domain import Clique
 
 MOST_CELLS, MOST_TOGETHER = 10_000_000, 100_000_000
-# Joint tables of more cells are left to the model, which plans for them.
-MOST_JOINED_CELLS = 1_000_000
 
 Mask: TypeAlias = NDArray[np.bool_]
 Columns: TypeAlias = Mapping[str, ModelledColumn]
@@ -199,25 +197,3 @@ def _falls(before: ModelledColumn, after: ModelledColumn) -> Mask:
         falls |= (first[:, None] == last) & ~_is_last(after)
     mask[: before.places, : after.places] = falls
     return mask
-
-
-def leaves_rows(impossible: Iterable[tuple[Clique, NDArray[np.bool_]]]) -> bool:
-    """Whether some combination of codes is ruled out by none of the masks; False also where that is not easily told."""
-    # One attribute after the other goes: the tables that hold it are joined, and what is left of them says for which
-    # values of the others it has a possible one.
-    tables = [(clique, ~mask) for clique, mask in impossible]
-    sizes = {name: size for clique, table in tables for name, size in zip(clique, table.shape, strict=True)}
-    while sizes:
-        cliques = [clique for clique, _ in tables]
-        near = {name: dict.fromkeys(n for clique in cliques if name in clique for n in clique) for name in sizes}
-        cells = {name: math.prod(sizes[other] for other in others) for name, others in near.items()}
-        name = min(cells, key=cells.__getitem__)
-        if cells[name] > MOST_JOINED_CELLS:
-            return False
-        place = {other: i for i, other in enumerate(near[name])}
-        joined = [each for clique, table in tables if name in clique for each in (table, [place[n] for n in clique])]
-        kept = tuple(n for n in place if n != name)
-        left = np.einsum(*joined, [place[n] for n in kept])
-        tables = [(clique, table) for clique, table in tables if name not in clique] + [(kept, left)]
-        del sizes[name]
-    return all(table for _, table in tables)

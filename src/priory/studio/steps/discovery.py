@@ -5,7 +5,7 @@ from starlette.responses import Response
 from priory.data.schema.open import OpenSchema
 from priory.errors import OptionError, PrioryError
 from priory.privacy.budget import Budget
-from priory.privacy.recorder import partial_path
+from priory.privacy.outputs import partial_path
 from priory.studio import checks, commands, python_code
 from priory.studio.hub import Studio
 from priory.studio.steps.columns import check_unbound
@@ -93,8 +93,9 @@ def adopt(visit: Visit) -> Response:
     if job is None:
         raise Refusal("Nothing was discovered.")
     path = studio.folder.path(job.output)
-    if not path.is_file() and partial_path(path).is_file():
-        partial_path(path).replace(path)
+    for output in (path, studio.folder.path(commands.counts_name(job.output))):
+        if not output.is_file() and partial_path(output).is_file():
+            partial_path(output).replace(output)
     if not path.is_file():
         raise Refusal("It ended before anything was learnt.")
     studio.change(schema=job.output)

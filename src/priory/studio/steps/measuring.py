@@ -2,9 +2,17 @@
 
 from urllib.parse import urlencode
 
+import numpy as np
 from starlette.responses import Response
 
+from priory.app.fit import fit
+from priory.data.schema import Schema
+from priory.data.sources.memory import MemorySource
 from priory.errors import OptionError, PrioryError
+from priory.privacy.ledger import Ledger
+from priory.queries.query import Query
+from priory.queries.workload import Workload
+from priory.release import combine
 from priory.studio import checks, commands, python_code
 from priory.studio.hub import RELEASE_SUFFIX, Studio
 from priory.studio.steps.run import Order, earlier, free_output, opened, priced, started
@@ -70,7 +78,22 @@ def start(visit: Visit) -> Response:
     if (job := earlier(visit)) is not None:
         return visit.go(f"/run/{job.name}")
     asked = (visit.text("release"), visit.texts("columns"), visit.text("epsilon"), visit.text("delta"))
-    return started(visit, ordered(visit.studio, *asked), "fit", "run")
+    order = ordered(visit.studio, *asked)
+    rehearse(visit.studio, *asked)
+    return started(visit, order, "fit", "run")
+
+
+def rehearse(studio: Studio, release: str, columns: list[str], epsilon: str, delta: str) -> None:
+    """Do all of it with an empty table and a book of its own: whatever stops the real run stops this one, unpaid."""
+    known, terms = studio.release(release), opened(studio).terms
+    schema = Schema.load(studio.schema_path())
+    book = Ledger.in_memory(
+        terms.total, dataset=terms.dataset, schema=terms.schema or schema.dump(), person=terms.person
+    )
+    nobody = MemorySource(schema.domain, (np.zeros(0, dtype=np.uint8),) * len(schema.domain), 0)
+    workload = Workload.of([Query.marginal(schema.domain, schema.domain.clique(columns))])
+    more = fit(nobody, schema, epsilon=epsilon, delta=delta or None, mechanism="hdmm", workload=workload, ledger=book)
+    combine([known, more])
 
 
 ROUTES = [("/run/more", "GET", show), ("/run/more", "POST", asked), ("/run/more/start", "POST", start)]

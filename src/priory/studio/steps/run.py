@@ -12,7 +12,7 @@ from starlette.responses import Response
 from priory.errors import OptionError, PrioryError
 from priory.privacy.budget import Budget, epsilon_of, rounded_down, rounded_up
 from priory.privacy.ledger import Entry, EntryState, Ledger
-from priory.privacy.recorder import partial_path
+from priory.privacy.outputs import partial_path
 from priory.studio import checks, commands, python_code
 from priory.studio.hub import RELEASE_SUFFIX, Studio
 from priory.studio.jobs import Busy, Job, Kind
