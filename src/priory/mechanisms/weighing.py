@@ -1,24 +1,20 @@
 """Weighing: start from a prior and leave it as far as noisy answers say; where there is none, buy one."""
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from typing import ClassVar
 
-import numpy as np
-
 from priory.errors import OptionError
-from priory.estimate.first_model import drawn_rows, first_model, of_single_attributes
-from priory.estimate.measured import evidence, noisy
-from priory.estimate.rows.weigh import CAUTION, LEAST_STDDEV, mixture, weighed
 from priory.estimate.rows.work import Work
 from priory.measure import measure
 from priory.mechanisms.aim import AIM
-from priory.mechanisms.steps.cliques import chosen_cliques, telling_first
-from priory.mechanisms.steps.fitted import Fitted, noted
+from priory.mechanisms.steps.cliques import chosen_cliques
+from priory.mechanisms.steps.fitted import Fitted
 from priory.mechanisms.steps.plan import MOST_PAIR_CELLS, ONE_WAYS, ONE_WAYS_ONLY, Plan, Settings
-from priory.mechanisms.steps.public_rows import check_public_rows, neighbourhood
+from priory.mechanisms.steps.public_rows import check_public_rows
+from priory.mechanisms.steps.weighed_model import Answered, Weigher
 from priory.model.bases import PublicRows, Uniform
 from priory.model.model import Model
 from priory.privacy.budget import Budget, Number
@@ -30,14 +26,9 @@ from priory.queries.workload import Workload
 from priory.release import Release
 from priory.select.information import informative_marginals
 from priory.select.noisy_pairs import strengths
-from priory.work import stage
 
 # Of more pairs of attributes cliques take minutes to choose; a pure budget is left to the same mechanism.
 MOST_PAIRS = 1_200
-# What a release says of its public rows.
-SHARES = "Public rows have {:.0%} of the weight and drawn rows the rest, as noisy answers say."
-
-Answers = tuple[Measurement, ...]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -82,73 +73,40 @@ class Weighing:
             return AIM(public=self.public, workload=self.workload).run(session, budget)
         session.check(budget)
 
-        def ask(step: int, note: str, weights: Mapping[Query, Number], share: Budget) -> Answers:
+        def ask(step: int, note: str, weights: Mapping[Query, Number], share: Budget) -> tuple[Measurement, ...]:
             session.report_progress(step, 5, note)
             return tuple(measure(session, list(weights), share, shares=list(weights.values())))
 
         first, left = budget.split((settings.one_ways, 1 - settings.one_ways))
-        one_ways = Fitted.start(session, Uniform(domain))
-        one_ways = one_ways.with_measured(ask(1, "one-way marginals", ONE_WAYS.strategy(domain), first))
-        coarse: Answers = ()
-        chosen: Answers = ()
-        everything: Answers = ()
+        start = Fitted.start(session, Uniform(domain))
+        one_ways = start.with_measured(ask(1, "one-way marginals", ONE_WAYS.strategy(domain), first))
+        answered = Answered(one_ways)
         with asking():
             plan = self.plan(domain, left, one_ways.model.total)
             if plan is None:
                 again = ask(2, "one-way marginals only", ONE_WAYS_ONLY.strategy(domain), left)
-                one_ways = one_ways.with_measured(again)
+                answered = Answered(one_ways.with_measured(again))
             else:
                 counts = {name: one_ways.model.project((name,)).values for name in domain}
                 coarse = ask(2, "coarse pairs", dict.fromkeys(plan.coarse_pairs(counts), 1), plan.coarse)
+                answered = replace(answered, coarse=coarse)
                 cells, noise = self.work.cells_for(domain) / 2, settings.tree_noise
                 cliques = chosen_cliques(one_ways, coarse, most_cells=cells, tree_noise=noise)
-                marginals = {Query.marginal(domain, clique): 1 for clique in cliques}
-                chosen = ask(3, "chosen cliques", marginals, plan.chosen) if cliques else ()
+                if cliques:
+                    marginals = {Query.marginal(domain, clique): 1 for clique in cliques}
+                    answered = replace(answered, chosen=ask(3, "chosen cliques", marginals, plan.chosen))
                 asked = self._aimed(domain) or plan.every_marginal(counts, strengths(coarse, one_ways.model))
                 rest = plan.everything if cliques else plan.everything_and_chosen
                 everything = ask(4, "everything once", dict.fromkeys(asked, 1), rest)
+                answered = replace(answered, everything=everything)
         session.report_progress(5, 5, "weighing rows")
-        release = Release(
-            domain,
-            (*one_ways.measurements, *coarse, *chosen, *everything),
-            session.statement("weighing" if self.public is None else "prior"),
-        )
-        return release.with_model(self.model(one_ways, coarse, chosen, everything))
+        name = "weighing" if self.public is None else "prior"
+        return Release(domain, answered.measurements, session.statement(name)).with_model(self.model(answered))
 
-    def model(self, one_ways: Fitted, coarse: Answers, chosen: Answers, everything: Answers) -> Model:
-        """Rows of a first model, and public ones, weighed by the answers that are not in it."""
-        if self.public is None and not coarse:
-            return of_single_attributes(one_ways.measurements, one_ways.base)
-        domain, total = one_ways.base.domain, one_ways.model.total
-        begin = (*one_ways.measurements, *chosen)
-        with stage(0.0, 0.2, "first model"):
-            count = self.work.rows_for(total, len(everything))
-            telling, others = telling_first(coarse, begin, rows=count, telling=self.settings.telling)
-            first, outside = first_model(begin, telling, one_ways.base, self.work.cells_for(domain))
-        inside = [m for m in (*chosen, *telling) if m not in outside]
-        others = [*outside, *others]
-        # No answer is believed twice: it is in the first model, or rows are weighed by it.
-        answers = [*others, *everything] if len(others) + len(everything) <= 2 * self.work.marginals else everything
-        with stage(0.2, 1.0, "weighing rows"):
-            rows, share = drawn_rows(first, self.work.rows_for(first.total, len(answers)), self.seed), 0.0
-            if self.public is not None:
-                public = self._public_rows(self.public, first.total, one_ways.measurements, inside)
-                rows, share = _mixed(public, rows, first.total, everything)
-            if not answers:
-                return first if self.public is None else replace(first, base=rows, potentials={})
-            answers = noisy(answers, LEAST_STDDEV)
-            model = weighed(answers, rows, first.total, caution=CAUTION * share, device=self.device)
-        model = model if self.public is None else noted(model, SHARES.format(share))
-        return _with_degrees_of(first, model)
-
-    def _public_rows(
-        self, public: PublicRows, total: float, one_ways: Answers, pairs: Sequence[Measurement]
-    ) -> PublicRows:
-        """Public rows that know what drawn ones do: weighed by one-way marginals, which differ most, then by pairs."""
-        rows = neighbourhood(public, self.outside, np.random.default_rng(self.seed))
-        for known in ([m for m in evidence(one_ways) if m.query.clique], pairs):
-            rows = _rows_of(weighed(noisy(known, LEAST_STDDEV), rows, total, caution=CAUTION)) if known else rows
-        return rows
+    def model(self, answered: Answered) -> Model:
+        """The model of what was answered."""
+        each = {field.name: getattr(self, field.name) for field in fields(Weigher)}
+        return Weigher(**each).model(answered)
 
     def _aimed(self, domain: Domain) -> list[Query]:
         """The marginals of the workload, as many as can be weighed by."""
@@ -182,24 +140,3 @@ class Weighing:
             raise OptionError("outside", f"a share below 1; got {self.outside}")
         if self.workload is not None and not all(query.is_marginal for query in self.workload.checked(domain)):
             raise OptionError("workload", "rows are weighed by marginals; give a workload of marginals")
-
-
-def _rows_of(model: Model) -> PublicRows:
-    if not isinstance(model.base, PublicRows):
-        raise TypeError(f"a model of weighed rows is needed, not one of {model.base!r}")
-    return model.base
-
-
-def _mixed(
-    public: PublicRows, drawn: PublicRows, total: float, everything: Sequence[Measurement]
-) -> tuple[PublicRows, float]:
-    """Public and drawn rows with the share that answers to everything give the public ones; these alone before."""
-    return mixture(public, drawn, noisy(everything, LEAST_STDDEV), total) if everything else (public, 1.0)
-
-
-def _with_degrees_of(first: Model, last: Model) -> Model:
-    """The last model with the degrees of freedom that the first one used beside its own."""
-    if first.diagnostics is None or last.diagnostics is None:
-        return last
-    degrees = first.diagnostics.degrees_of_freedom + last.diagnostics.degrees_of_freedom
-    return replace(last, diagnostics=replace(last.diagnostics, degrees_of_freedom=degrees))

@@ -33,7 +33,7 @@ MOST_TEMPERATURE = 1000.0
 # Of fits whose errors differ by less than this part, the one that stays closest to the rows is taken: it has less noise
 # in small cells, which count little in squares of errors.
 CLOSE = 0.03
-# Public rows are left where that gains more than so many standard errors: among many answers some noise is large.
+# Public rows are left where that gains more than so many standard errors of its own.
 CAUTION = 2.0
 # How many places, rows times queries, the search for m goes over; more rows are thinned for it.
 SEARCHED = 20_000_000
@@ -84,8 +84,10 @@ def mixture(
     """Public and drawn rows as one set, and the share of the public ones, with which they meet answers best.
 
     The answers are none by which either was made: F and D are off them by their own errors and the same noise, so that
-    the share w of least ‖(wF + (1 − w)D − y)/σ‖² is unbiased.
+    the share w of least ‖(wF + (1 − w)D − y)/σ‖² is unbiased. Without answers the public ones are all there is.
     """
+    if not measurements:
+        return public, 1.0
     of_public, of_drawn = (_excess(rows, measurements, total) for rows in (public, drawn))
     apart = of_public - of_drawn
     square = float(apart @ apart)

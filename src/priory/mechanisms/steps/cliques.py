@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from priory.estimate.first_model import estimated, sampled
 from priory.mechanisms.steps.fitted import Fitted
 from priory.model.bases import Uniform
+from priory.model.model import Model
 from priory.privacy.measurement import Measurement
 from priory.queries.domain import Clique
 from priory.select.coarsened import Coarsened
@@ -35,22 +36,20 @@ def chosen_cliques(
     return strong_cliques(domain, tree, ordered, most_cells)
 
 
-def telling_first(
-    coarse: Sequence[Measurement], begin: Sequence[Measurement], *, rows: int, telling: float
-) -> tuple[list[Measurement], list[Measurement]]:
-    """The coarse pairs that tell something beyond a model of what it begins with, the farthest first, and the others.
+def coarse_model(coarse: Sequence[Measurement], begin: Sequence[Measurement]) -> tuple[Model, list[Measurement]]:
+    """A model of runs of values by what it begins with, and coarse pairs as marginals of it."""
+    table = Coarsened.of(coarse, begin)
+    return estimated(table.summed(begin), Uniform(table.domain)), table.pairs(coarse)
+
+
+def telling(answers: Sequence[Measurement], model: Model, *, rows: int, deviations: float) -> list[Clique]:
+    """The cliques of which answers tell something beyond a model, the farthest first.
 
     Args:
-        coarse: noisy answers about all pairs on runs of values.
-        begin: what the model holds.
-        rows: drawn from the model, of which pairs far apart in a junction tree would take gigabytes.
-        telling: how many standard deviations of its noise a pair must be off.
+        answers: noisy answers, one about each clique.
+        model: what they are compared with.
+        rows: drawn from it to be asked, as attributes far apart in a junction tree would take gigabytes.
+        deviations: how many standard deviations of its noise an answer must be off.
     """
-    if not coarse:
-        return [], []
-    table = Coarsened.of(coarse, begin)
-    model = sampled(estimated(table.summed(begin), Uniform(table.domain)), rows)
-    drawn = rows if table.domain.size > rows else math.inf
-    order = list(strengths(table.pairs(coarse), model, spreads=telling, drawn=drawn))
-    of = {m.query.clique: m for m in coarse}
-    return [of[pair] for pair in order], [m for m in coarse if m.query.clique not in order]
+    drawn = rows if model.domain.size > rows else math.inf
+    return list(strengths(answers, sampled(model, rows), spreads=deviations, drawn=drawn))

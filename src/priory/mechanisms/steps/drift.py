@@ -8,10 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from priory.estimate.evidence import Evidence, implied_one_ways
-from priory.estimate.papers.raking import onto_simplex
 from priory.model.bases import PublicRows
 from priory.privacy.measurement import Measurement
 from priory.queries.factor import Array
@@ -22,8 +20,6 @@ DRIFTED = 0.5
 MEAN_NOISE = (2 / np.pi) ** 0.5
 # With four, noise alone makes one of a hundred columns drift in one of 300 fits.
 DEVIATIONS = 4.0
-# Rows that were weighted to have the values of a column alone count for at least this part of them; else it is changed.
-LEAST_LEFT = 0.1
 
 
 def drifted_columns(rows: PublicRows, measurements: Sequence[Measurement], total: float) -> list[str]:
@@ -31,31 +27,10 @@ def drifted_columns(rows: PublicRows, measurements: Sequence[Measurement], total
     return [each.name for each in _columns(rows, measurements, total) if each.has_drifted]
 
 
-def without_drift(rows: PublicRows, measurements: Sequence[Measurement], total: float) -> tuple[PublicRows, list[str]]:
-    """The rows with the values that too few of them have, and the names of the columns that are no longer as they were.
-
-    That is so of columns that have drifted, and of those to which rows cannot be weighted without most of them counting
-    for nothing. Of each only as many rows as must be get another value, whatever they have in other columns.
-    """
-    rng, codes, names = np.random.default_rng(0), rows.codes.copy(), []
-    for column in _columns(rows, measurements, total):
-        if column.has_drifted or column.is_thin:
-            axis = rows.domain.axis[column.name]
-            codes[:, axis] = column.coupled(codes[:, axis], rng)
-            names.append(column.name)
-    return PublicRows(codes, rows.domain, rows.shares), names
-
-
 def said_of(columns: Sequence[str]) -> str:
     """A sentence for the release about columns that have drifted, for which all public rows were left out."""
     named = ", ".join(columns)
     return f"Public rows were left out: by the noisy answers, their values of {named} are not those of private rows."
-
-
-def said_of_few(columns: Sequence[str]) -> str:
-    """The same where some values of those columns were changed, and the rest of the rows was kept."""
-    named = ", ".join(columns)
-    return f"Public values of {named} were changed: by the noisy answers, too few rows have those of private rows."
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +41,6 @@ class _Column:
     noisy: Array  # shares of its values
     stddevs: Array  # of these
     public: Array  # the same of the public rows
-    records: float  # how many these are
 
     @property
     def has_drifted(self) -> bool:
@@ -75,27 +49,6 @@ class _Column:
         spread = np.sqrt((1 - MEAN_NOISE**2) * np.sum(self.stddevs**2))
         noise = MEAN_NOISE * self.stddevs.sum() + DEVIATIONS * spread
         return bool(0.5 * (float(np.abs(self.noisy - self.public).sum()) - noise) > DRIFTED)
-
-    @property
-    def is_thin(self) -> bool:
-        """Whether rows that are weighted to have the noisy shares p for q would count for few: for 1/Σp²/q of them."""
-        held = np.maximum(self.public, 1 / self.records)
-        squares, noise = self.noisy**2, self.stddevs**2
-        spread = np.sqrt(np.sum((2 * noise**2 + 4 * noise * squares) / held**2))
-        return bool(np.sum((squares - noise) / held) - DEVIATIONS * spread > 1 / LEAST_LEFT)
-
-    def coupled(self, codes: NDArray[np.integer], rng: np.random.Generator) -> NDArray[np.integer]:
-        """The column with the noisy shares: values that are too common give up to those that are too rare."""
-        # Even where noise has made all counts negative there is a chance for each value.
-        wanted = np.maximum(onto_simplex(self.noisy), 1e-9)
-        wanted = wanted / wanted.sum()
-        given_up = 1 - np.minimum(wanted / np.maximum(self.public, 1e-300), 1.0)
-        moves = rng.random(len(codes)) < given_up[codes]
-        missing = np.maximum(wanted - self.public, 0.0)
-        new = codes.copy()
-        if missing.sum() > 0:
-            new[moves] = rng.choice(len(wanted), int(moves.sum()), p=missing / missing.sum())
-        return new
 
 
 def _columns(rows: PublicRows, measurements: Sequence[Measurement], total: float) -> Iterator[_Column]:
@@ -109,4 +62,4 @@ def _columns(rows: PublicRows, measurements: Sequence[Measurement], total: float
     for name, (weighted, precision) in sums.items():
         counts = np.bincount(rows.codes[:, rows.domain.axis[name]], rows.shares, len(precision))
         public = np.asarray(counts, dtype=np.float64)
-        yield _Column(name, weighted / precision / total, precision**-0.5 / total, public, rows.records)
+        yield _Column(name, weighted / precision / total, precision**-0.5 / total, public)

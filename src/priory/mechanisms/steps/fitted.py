@@ -27,15 +27,6 @@ def refitted(release: Release, public: PublicRows | None) -> Release:
     return release.with_model(estimated(release.measurements, base))
 
 
-def refitted_without_drift(release: Release, public: PublicRows | None) -> Release:
-    """The same, without the public rows where some of their columns have drifted."""
-    again = refitted(release, None)
-    gone = _drifted(again.model, public, release.measurements)
-    if not gone and public is not None:
-        return refitted(release, public)
-    return again.with_model(noted(again.model, said_of(gone))) if gone else again
-
-
 def noted(model: Model, sentence: str) -> Model:
     """The model with one more note, where it says how it was estimated."""
     if model.diagnostics is None:

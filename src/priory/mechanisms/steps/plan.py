@@ -29,6 +29,7 @@ class Settings:
         one_ways: the part of the budget for one-way marginals.
         shares: of the rest, for coarse pairs, chosen cliques and everything once.
         triple_shares: the same where everything is all triples.
+        public_shares: the same beside public rows, which tell of pairs before anything is asked.
         fewest_runs: where coarse pairs on fewer runs of values drown in their noise, one-way marginals get everything.
         runs: how many runs an attribute is cut into, for each run above the noise.
         most_runs: and at most.
@@ -41,6 +42,7 @@ class Settings:
     one_ways: Fraction = Fraction(1, 5)
     shares: tuple[Number, Number, Number] = (3, 3, 4)
     triple_shares: tuple[Number, Number, Number] = (1, 2, 7)
+    public_shares: tuple[Number, Number, Number] = (1, 1, 6)
     fewest_runs: float = 4.0
     runs: float = 0.7
     most_runs: int = 16
@@ -69,13 +71,14 @@ class Plan:
     ) -> "Plan | None":
         """What is asked for what is left; None where one-way marginals get it. Public rows tell of pairs themselves."""
         coarse, chosen, everything = left.split(settings.shares)
-        above_noise = runs_above_noise(domain, coarse, total, ways=2)
-        if len(domain) < 2 or (above_noise < settings.fewest_runs and not has_public):
+        if len(domain) < 2 or (
+            runs_above_noise(domain, coarse, total, ways=2) < settings.fewest_runs and not has_public
+        ):
             return None
         has_triples = _has_triples(domain, everything, total, settings, work)
-        if has_triples:
-            coarse, chosen, everything = left.split(settings.triple_shares)
-            above_noise = runs_above_noise(domain, coarse, total, ways=2)
+        if has_triples or has_public:
+            coarse, chosen, everything = left.split(settings.triple_shares if has_triples else settings.public_shares)
+        above_noise = runs_above_noise(domain, coarse, total, ways=2)
         wanted = round(max(2, min(settings.runs * above_noise, settings.most_runs)))
         return cls(domain, coarse, chosen, everything, wanted, has_triples, settings.triples, work.marginals)
 
