@@ -247,7 +247,7 @@ def test_answers_say_where_they_come_from() -> None:
 
 
 def test_where_an_estimate_cannot_be_repeated_only_what_was_measured_has_an_interval() -> None:
-    release = fit(rows(), SCHEMA, rho=1, mechanism="prior", randomness=Replay(seed=0))
+    release = fit(rows(), SCHEMA, rho=1, mechanism="privbayes", randomness=Replay(seed=0))
     measured = next(m for m in release.measurements if m.query.is_marginal and m.query.clique)
     table = release.marginal(*measured.query.clique)
     low, high = (np.array(column(table, end)) for end in ("low", "high"))

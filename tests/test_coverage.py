@@ -66,9 +66,15 @@ def tallied(release: Release, cliques: list[Clique]) -> np.ndarray:
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("mechanism", ["weighing", "aim"])
-@pytest.mark.parametrize("epsilon", ["0.3", "3"])
-@pytest.mark.parametrize("attributes", [1, 2, 3])
+# At ε = 0.3 weighing asks about single attributes alone: what it says of pairs is independent by assumption.
+@pytest.mark.parametrize(
+    ("mechanism", "epsilon", "attributes"),
+    [
+        ("weighing", "0.3", 1),
+        *itertools.product(["aim"], ["0.3"], [1, 2, 3]),
+        *list(itertools.product(["weighing", "aim"], ["3"], [1, 2, 3])),
+    ],
+)
 def test_intervals_of_whole_fits_hold_the_truth_and_are_no_wider_than_that_takes(
     mechanism: str, epsilon: str, attributes: int
 ) -> None:

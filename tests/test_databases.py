@@ -283,13 +283,14 @@ def test_schemas_and_plans_ask_a_database_too(tmp_path: Path) -> None:
     assert json.loads(command(*plan, *look).stdout)["public_check"]
     learnt = command(
         *("schema", "discover", *there, "--query", query, "--columns", "job,town", "--name", "people"),
+        *("--output", tmp_path / "learnt.yaml"),
         *("--epsilon", 8, "--delta", "1e-3", "--kind", "job=category", "--kind", "town=category"),
     )
     assert (learnt.returncode, "Spent" in learnt.stderr) == (0, True), learnt.stderr
     for given, said in {
         ("schema", "init", *there, "--query", query): "--name",
         ("schema", "init", "--query", query): "DATA",
-        ("schema", "discover", *there, "--query", query, "--name", "x", "--epsilon", 1): "--columns",
+        ("schema", "discover", *there, "--query", query, "--name", "x", "--epsilon", 1, "-o", "x.yaml"): "--columns",
         ("schema", "check", path, "--public-query", query): "--public-query",
         (*plan[:-2], "--engine", "duckdb"): "--check",
         (*plan, "--query", query, "--price", 1): "--check",

@@ -126,7 +126,7 @@ def test_a_mixture_can_be_made_whenever_one_batch_was_answered(tmp_path: Path, m
     for end in ends:
         transcript = Transcript(entries[:end])
         release = recover(Partial(partial.job, replace(partial.statement, spent=transcript.spent), transcript))
-        assert release.statement.mechanism == f"prior, {EARLY}"
+        assert release.statement.mechanism == f"weighing, {EARLY}"
         assert len(release.sample(5, seed=0)) == 5
 
 

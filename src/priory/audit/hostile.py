@@ -221,7 +221,8 @@ def _made(folder: Path) -> tuple[Path, Path, Path]:
     row = {"who": "7", **dict(zip(("colour", "age", "smoker"), USUAL, strict=True)), "size": "7.5", "money": "90"}
     table = {name: [value] * 20 for name, value in {**row, "month": "2020-02-02", "grade": "1"}.items()}
     book = Ledger.create(folder / "book.ledger", Terms("audit", schema.dump(), Budget.of(epsilon=8, delta="1e-9")))
-    options: dict[str, Any] = {"epsilon": 1, "delta": "1e-9", "ledger": book, "public": table, "mechanism": "pmw-pub"}
+    public = {name: list(values) * 2 for name, values in table.items()}
+    options: dict[str, Any] = {"epsilon": 1, "delta": "1e-9", "ledger": book, "public": public, "mechanism": "pmw-pub"}
     fit(table, schema, output=folder / "a.priory", **options)
 
     with patch.object(Release, "save", side_effect=_Lost), contextlib.suppress(_Lost):

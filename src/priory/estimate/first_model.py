@@ -20,8 +20,8 @@ from priory.model.structural_zeros import rules_out, structural_zeros, without_z
 from priory.privacy.measurement import Measurement
 from priory.queries.domain import Domain
 
-# A graphical model of more cells takes gigabytes on the way to its answers.
-MOST_CELLS = 20_000_000
+# The first model of measurements that nobody chose for one is no larger: each of its hundreds of answers goes over it.
+MOST_BEGUN = 100_000
 
 
 def estimated(measurements: Sequence[Measurement], base: Base) -> Model:
@@ -67,13 +67,13 @@ def modelled(measurements: Sequence[Measurement], base: Base, work: Work | None 
     """The graphical model of all measurements where it is small or needs no tree; else weighed rows."""
     work = Work() if work is None else work
     tree = structure(base.domain, [m.query.clique for m in measurements])
-    if base.is_informative or tree.size_in_cells <= MOST_CELLS:
+    if starts_from_public_data(base) or tree.size_in_cells <= work.cells:
         return estimated(measurements, base)
     single = [m for m in measurements if len(m.query.clique) < 2]
     # Without any one-way marginal the smallest one begins.
     begin = single or [min(measurements, key=lambda m: m.query.rows)]
     others = sorted((m for m in measurements if m not in begin), key=lambda m: m.query.rows)
-    first, rest = first_model(begin, others, base, work.cells)
+    first, rest = first_model(begin, others, base, MOST_BEGUN)
     rows = drawn_rows(first, work.rows_for(first.total, len(rest)))
     return weighed(noisy(rest, LEAST_STDDEV), rows, first.total) if rest else first
 

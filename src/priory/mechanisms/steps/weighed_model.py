@@ -79,8 +79,8 @@ class Weigher:
         """The graphical model of one-way marginals, chosen cliques and what tells beyond them; and the latter.
 
         Coarse pairs that do are in it while it stays small, and triples where all of these were measured: rows have one
-        weight for all answers, and would fit the noise of the others to meet the one that stands out. Beside public rows
-        triples say which share these get.
+        weight for all answers, and would fit the noise of most of them to meet the one that stands out. Beside public
+        rows triples say instead which share these get.
         """
         one_ways, inside = answered.one_ways, list(answered.chosen)
         rows = self.work.rows_for(one_ways.model.total, len(answered.everything))
