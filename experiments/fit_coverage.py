@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from experiments.next_default import drawn
+from experiments.default_errors import drawn
 from experiments.results import Results, shown
 from experiments.tables import Coded, some_cliques
 from priory.answer.basis import Drawn

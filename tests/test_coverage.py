@@ -72,7 +72,7 @@ def tallied(release: Release, cliques: list[Clique]) -> np.ndarray:
     [
         ("weighing", "0.3", 1),
         *itertools.product(["aim"], ["0.3"], [1, 2, 3]),
-        *list(itertools.product(["weighing", "aim"], ["3"], [1, 2, 3])),
+        *itertools.product(["weighing", "aim"], ["3"], [1, 2, 3]),
     ],
 )
 def test_intervals_of_whole_fits_hold_the_truth_and_are_no_wider_than_that_takes(

@@ -267,7 +267,7 @@ def test_the_book_and_the_statement_state_one_total(tmp_path: Path) -> None:
     learnt = pr.discover(table, epsilon=2, delta="1e-9", ledger=book)
     release = pr.fit(table, learnt.schema, epsilon=1, delta="1e-9", mechanism="weighing", ledger=book)
     [stated] = release.statement.promises
-    spent = sum(entry.charged for entry in book.entries())
+    spent = sum((entry.charged for entry in book.entries()), Fraction(0))
     # A book in ρ holds what Gaussian noise of μ² costs.
     spent *= 2 if stated.currency is Currency.GAUSSIAN else 1
     # The schema keeps six digits of its cost, rounded up.
