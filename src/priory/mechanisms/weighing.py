@@ -14,7 +14,7 @@ from priory.mechanisms.steps.cliques import chosen_cliques
 from priory.mechanisms.steps.fitted import Fitted
 from priory.mechanisms.steps.plan import MOST_PAIR_CELLS, ONE_WAYS, ONE_WAYS_ONLY, Plan, Settings
 from priory.mechanisms.steps.public_rows import check_public_rows
-from priory.mechanisms.steps.weighed_model import Answered, Weigher
+from priory.mechanisms.steps.weighed_model import StepAnswers, Weigher
 from priory.model.bases import PublicRows, Uniform
 from priory.model.model import Model
 from priory.privacy.budget import Budget, Number
@@ -80,12 +80,12 @@ class Weighing:
         first, left = budget.split((settings.one_ways, 1 - settings.one_ways))
         start = Fitted.start(session, Uniform(domain))
         one_ways = start.with_measured(ask(1, "one-way marginals", ONE_WAYS.strategy(domain), first))
-        answered = Answered(one_ways)
+        answered = StepAnswers(one_ways)
         with asking():
             plan = self.plan(domain, left, one_ways.model.total)
             if plan is None:
                 again = ask(2, "one-way marginals only", ONE_WAYS_ONLY.strategy(domain), left)
-                answered = Answered(one_ways.with_measured(again))
+                answered = StepAnswers(one_ways.with_measured(again))
             else:
                 counts = {name: one_ways.model.project((name,)).values for name in domain}
                 coarse = ask(2, "coarse pairs", dict.fromkeys(plan.coarse_pairs(counts), 1), plan.coarse)
@@ -103,7 +103,7 @@ class Weighing:
         name = "weighing" if self.public is None else "prior"
         return Release(domain, answered.measurements, session.statement(name)).with_model(self.model(answered))
 
-    def model(self, answered: Answered) -> Model:
+    def model(self, answered: StepAnswers) -> Model:
         """The model of what was answered."""
         each = {field.name: getattr(self, field.name) for field in fields(Weigher)}
         return Weigher(**each).model(answered)

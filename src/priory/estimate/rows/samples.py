@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from priory.estimate.rows.answers import RowAnswers
+from priory.estimate.rows.weigh import CAUTION
 from priory.estimate.rows.weights import RowFits, Weights, random_signs
 from priory.model.bases import PublicRows
 from priory.privacy.measurement import Measurement
@@ -16,8 +17,6 @@ from priory.queries.factor import Array
 # The number of records is divided by this from one fit to the next, down to so many, or to this part of what rows have.
 STEP = 10**0.5
 LEAST, LEAST_PART = 10.0, 0.01
-# Standard errors of gain that it takes to lower it: among many answers some noise is large.
-CAUTION = 2.0
 MOST_CALLS = 300
 
 

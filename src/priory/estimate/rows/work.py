@@ -49,5 +49,5 @@ class Work:
 
 # Attributes beyond so many are counted by `Work.cells_for`.
 WIDE = 25
-# Rows drawn for each record, and at least for each of very many; docs/weighing.md says what half and double do.
+# Rows drawn for each record, and at least for each of very many.
 ROWS_A_RECORD, LEAST_A_RECORD = 16, 2

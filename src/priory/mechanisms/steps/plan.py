@@ -23,7 +23,7 @@ ONE_WAYS, ONE_WAYS_ONLY = OneWays(), OneWays(power=0.0, coarse=Fraction(1, 10))
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """The numbers that decide what is asked; docs/studies/weighing.md says what half and double of each do.
+    """The numbers that decide what is asked; docs/studies/weighing.md says which others were tried.
 
     Attributes:
         one_ways: the part of the budget for one-way marginals.

@@ -23,7 +23,7 @@ SHARES = "Public rows have {:.0%} of the weight and drawn rows the rest, as nois
 
 
 @dataclass(frozen=True, eq=False)
-class Answered:
+class StepAnswers:
     """What was answered in each step, as far as a run came."""
 
     one_ways: Fitted  # with the estimate from them
@@ -53,7 +53,7 @@ class Weigher:
     seed: int
     device: str | None
 
-    def model(self, answered: Answered) -> Model:
+    def model(self, answered: StepAnswers) -> Model:
         """Rows of a first model, and public ones, weighed by the answers that are not in it."""
         one_ways = answered.one_ways
         if self.public is None and not answered.coarse:
@@ -61,9 +61,9 @@ class Weigher:
         with stage(0.0, 0.2, "first model"):
             first, inside = self._first_model(answered)
         # No answer is believed twice: it is in the first model, or rows are weighed by it.
-        asked = {id(m) for m in inside}
-        everything = [m for m in answered.everything if id(m) not in asked]
-        answers = [*(m for m in answered.coarse if id(m) not in asked), *everything]
+        known = set(inside)
+        everything = [m for m in answered.everything if m not in known]
+        answers = [*(m for m in answered.coarse if m not in known), *everything]
         answers = noisy(answers if len(answers) <= 2 * self.work.marginals else everything, LEAST_STDDEV)
         with stage(0.2, 1.0, "weighing rows"):
             rows, share = drawn_rows(first, self.work.rows_for(first.total, len(answers)), self.seed), 0.0
@@ -75,7 +75,7 @@ class Weigher:
             model = weighed(answers, rows, first.total, caution=CAUTION * share, device=self.device)
         return _with_degrees_of(first, model if self.public is None else noted(model, SHARES.format(share)))
 
-    def _first_model(self, answered: Answered) -> tuple[Model, list[Measurement]]:
+    def _first_model(self, answered: StepAnswers) -> tuple[Model, list[Measurement]]:
         """The graphical model of one-way marginals, chosen cliques and what tells beyond them; and the latter.
 
         Coarse pairs that do are in it while it stays small, and triples where all of these were measured: rows have one
