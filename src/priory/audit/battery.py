@@ -17,6 +17,7 @@ from priory.audit.attack import attacked
 from priory.audit.bugs import BUGS, caught
 from priory.audit.canaries import canaries
 from priory.audit.discovery import discoveries, thresholds
+from priory.audit.edges import LAWS, kept
 from priory.audit.findings import QUICK, WHOLE, Effort, Finding, Test
 from priory.audit.hostile import hostile
 from priory.audit.killed_fits import killed_fits
@@ -40,6 +41,7 @@ TESTS: tuple[Test, ...] = (
     *(partial(replayed_setting, name) for name in SETTINGS),
     thresholds,
     discoveries,
+    *(partial(kept, name) for name in LAWS),
     *(partial(caught, name) for name in BUGS),
     *(partial(attacked, name) for name in MECHANISMS),
     canaries,

@@ -5,22 +5,25 @@ import hashlib
 import math
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
+from pathlib import Path
 from typing import Any, cast
 from unittest.mock import patch
 
 import numpy as np
 from numpy.typing import NDArray
 
+from priory.app.discover import keeping
 from priory.app.registry import Mechanism
 from priory.audit import accountant as accountant_module
 from priory.audit import discovery
 from priory.audit.accountant import prices
 from priory.audit.discovery import complaints_about_discovery, thresholds
+from priory.audit.edges import broken
 from priory.audit.findings import BUG_PREFIX, Effort, Finding
 from priory.audit.hostile import large_things
 from priory.audit.primitives import audited_choice, audited_noise, claim_of
@@ -29,23 +32,28 @@ from priory.audit.settings import SETTINGS, always, default_setting
 from priory.audit.tables import NeighbouringTables
 from priory.data import spelling
 from priory.data.cells import Cells, is_null
-from priory.data.sources import duckdb, opening, raw
+from priory.data.sources import arrow_codes, duckdb, frames, opening, private, raw, same
+from priory.errors import DataError, LedgerError
 from priory.mechanisms import privbayes
 from priory.mechanisms.mwem.mwem import MWEM
 from priory.mechanisms.steps.plan import Settings
 from priory.mechanisms.weighing import Weighing
 from priory.model.bases import PublicRows
+from priory.privacy import book_file, recorder
 from priory.privacy import curator as curator_module
 from priory.privacy import scores as scores_module
+from priory.privacy import statement as statement_module
 from priory.privacy.budget import Budget
 from priory.privacy.choice import Choice, NoisyMax, PermuteAndFlip
 from priory.privacy.curator import Curator
 from priory.privacy.functionals import LargestCell
-from priory.privacy.ledger import Event
+from priory.privacy.ledger import Event, Ledger
 from priory.privacy.measurement import Measurement
 from priory.privacy.noise import Gaussian, Laplace, Noise
+from priory.privacy.outputs import partial_path
 from priory.privacy.scores import Dependence, L1Error, Neighbours, Payoff
 from priory.privacy.session import Session
+from priory.privacy.statement import Statement
 from priory.queries.domain import Domain
 from priory.queries.query import Query
 from priory.queries.sensitivity import Relation, Sensitivity, largest_change
@@ -299,9 +307,38 @@ def _hostile(kind: str, _: Effort) -> str | None:
     return None if finding.passed else finding.figure
 
 
+def _edge(name: str, *changes: tuple[object, str, Wrong]) -> Bug:
+    return Bug({f"edges: {name}": partial(broken, name)}, changes)
+
+
 def _written_out(_right: object, codes: NDArray[np.int64], counts: NDArray[np.int64], domain: Domain) -> PublicRows:
     """Every copy of a public row is made."""
     return PublicRows(np.repeat(codes, counts, axis=0), domain)
+
+
+def _listing(right: Callable[..., int], have: Sequence[object], name: str) -> int:
+    """What columns the data have is said where one is missing."""
+    try:
+        return right(have, name)
+    except DataError:
+        raise DataError(f"no column {name!r}; there are {list(have)}") from None
+
+
+def _untried(_right: object, outputs: Mapping[str, Path | None], *_: object, **__: object) -> dict[str, Path]:
+    return {option: partial_path(path) for option, path in outputs.items() if path is not None}
+
+
+def _bound_once(right: Callable[..., None], book: Ledger, schema: str) -> None:
+    """A schema that was bound meanwhile is refused, whatever it is."""
+    if book.path is not None and Ledger.open(book.path).terms.schema:
+        raise LedgerError("bound already")
+    right(book, schema)
+
+
+def _bound_again(_right: object, book: Ledger, schema: str) -> None:
+    """The last schema stands."""
+    with book._transaction(writes=True) as connection:  # noqa: SLF001 - this is the bug
+        book.terms = book_file.bind_schema(connection, book.secret, schema)
 
 
 def _half_as_far(right: Callable[..., int], noise: Noise, chance: Fraction) -> int:
@@ -394,6 +431,21 @@ BUGS: dict[str, Bug] = {
     "public rows of a partial file written out": Bug(
         {"hostile numbers": partial(_hostile, "partial file")}, ((PublicRows, "counted", _written_out),)
     ),
+    "the columns of the data listed in a message": _edge(
+        "messages", *((module, "position", _listing) for module in (arrow_codes, duckdb, frames, raw))
+    ),
+    "a library's words about a private table": _edge("messages", (private, "_ours", lambda _, error, __: error)),
+    "a statement that is not told what its schema cost": _edge(
+        "statements", (Statement, "about", lambda _, statement, __: statement)
+    ),
+    "a promise without what the schema cost": _edge(
+        "statements", (statement_module, "promises_of", lambda _, mine, *__, **___: (mine,))
+    ),
+    "outputs of a fit that are not tried": _edge("outputs", (recorder, "tried", _untried)),
+    "outputs of a discovery that are not tried": _edge("outputs", (keeping, "tried", _untried)),
+    "a book that is bound once": _edge("bindings", (Ledger, "bind", _bound_once)),
+    "a book that is bound again": _edge("bindings", (Ledger, "bind", _bound_again)),
+    "the private table taken for the public one": _edge("public table", (same, "_is_same", lambda *_: False)),
     **{name: Bug({"replay": partial(_first_complaint, always(each))}) for name, each in PLANTED.items()},
     "sensitivity of half the truth, Laplace": _attacked(PURE, _scaled(Laplace, 0.5)),
     "sensitivity of half the truth, Gaussian": _attacked(ZCDP, _scaled(Gaussian, 0.5)),
