@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from priory.audit.attack import frequency_bound, likelihood_bound, loss_of, wors
 from priory.audit.battery import TESTS, _in_processes, findings_of, name_of
 from priory.audit.bugs import BUGS, PLANTED, complaints_of, planted
 from priory.audit.canaries import counts_in
+from priory.audit.edges import LAWS, broken
 from priory.audit.findings import QUICK, Effort, Finding, Test
 from priory.audit.laws import Pair, choice_price, log_chances, log_masses, price
 from priory.audit.replay import complaints_about, pairs
@@ -137,6 +139,22 @@ def test_the_findings_of_an_outside_look_are_all_planted() -> None:
         "largest cell that ignores max_rows",
     )
     assert all(any(word in name for name in BUGS) for word in words)
+
+
+def test_every_edge_has_bugs_that_are_caught_and_gone_afterwards() -> None:
+    assert {f"edges: {name}" for name in LAWS} == {
+        name for bug in BUGS.values() for name in bug.tests if "edges" in name
+    }
+    for bug in BUGS.values():
+        if any("edges" in name for name in bug.tests):
+            assert all(complaints_of(bug, QUICK).values())
+    assert not any(broken(name, QUICK) for name in LAWS)
+
+
+def test_a_listed_header_is_noticed_wherever_tables_are_read(tmp_path: Path) -> None:
+    for change in BUGS["the columns of the data listed in a message"].changes:
+        with planted(*change):
+            assert any("quotes a header" in complaint for complaint in LAWS["messages"](tmp_path))
 
 
 @pytest.mark.parametrize("name", ["the first rows of a person in a frame", "the exact number of rows in PrivBayes"])

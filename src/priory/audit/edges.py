@@ -1,11 +1,11 @@
 """Edges: laws of what stands around a run: its messages, statement and outputs, its book, and its public table."""
 
-import contextlib
 import json
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NoReturn
@@ -56,26 +56,30 @@ def broken(name: str, effort: Effort) -> str | None:  # noqa: ARG001 - they are 
 def _messages(folder: Path) -> Iterator[str]:
     """No header and no cell, either of which may be somebody's record, stands in a message."""
     verbs = {**VERBS, "discover": lambda data, **_: discover(data, NAMES, epsilon=1, delta="1e-6")}
-    unreadable = iter([("columns that a library fails to read", _Unreadable(TABLE))])
+    unreadable = iter([("columns that a library fails to read", partial(_Unreadable, TABLE))])
     for what, tables in (("cell", unreadable), ("header", _tables(RECORD, folder)), ("cell", _tables(HEADER, folder))):
-        for container, data in tables:
+        for container, made in tables:
             for verb, run in verbs.items():
-                said = _said(partial(run, data, public=columns(ROWS)))
+                said = _said(partial(run, made(), public=columns(ROWS)))
                 if any(word in said for word in RECORD):
                     yield f"{verb} quotes a {what} of {container}"
-                if what == "header" and "Error" not in said:
-                    yield f"{verb} accepts a record as the {what} of {container}"
+                if what == "header" and not said:
+                    yield f"{verb} accepts a record as the header of {container}"
 
 
-def _tables(names: tuple[str, ...], folder: Path) -> Iterator[tuple[str, object]]:
+def _tables(names: tuple[str, ...], folder: Path) -> Iterator[tuple[str, Callable[[], object]]]:
     """A table of the record in each container that there is a library for."""
     relation = connect().sql(f"SELECT * FROM (VALUES {RECORD}) AS t({', '.join(map(json.dumps, names))})")
     relation.write_csv(str(folder / "table.csv"))
-    yield from (("a relation", relation), ("a CSV file", folder / "table.csv"))
-    yield "columns", {name: [cell] for name, cell in zip(names, RECORD, strict=True)}
-    for library, convert in (("pandas", "df"), ("polars", "pl"), ("Arrow", "to_arrow_table")):
-        with contextlib.suppress(ImportError):
-            yield library, getattr(relation, convert)()
+    yield "a relation", lambda: relation
+    yield "a CSV file", lambda: folder / "table.csv"
+    yield "columns", lambda: {name: [cell] for name, cell in zip(names, RECORD, strict=True)}
+    if find_spec("pyarrow"):
+        yield "Arrow", relation.to_arrow_table
+        yield "a stream", relation.to_arrow_reader
+        for library, convert in (("pandas", "df"), ("polars", "pl")):
+            if find_spec(library):
+                yield library, getattr(relation, convert)
 
 
 class _Unreadable(dict[str, object]):
