@@ -37,6 +37,14 @@ pathlib.Path(sys.argv[1]).write_text(sys.argv[2])
 while os.getppid() == parent:
     time.sleep(0.05)
 """
+# The page with a bug: it gives the browser the address itself.
+TELLING = """
+import re, sys, urllib.request, webbrowser
+from priory.cli import main
+right = webbrowser.open
+webbrowser.open = lambda page: right(re.findall("http://[^\\"]+", urllib.request.urlopen(page).read().decode())[-1])
+main(sys.argv[1:])
+"""
 # What a browser needs of its own, in containers too; it opens nothing but our own pages.
 HEADLESS = "--headless --no-sandbox --disable-gpu --no-first-run --remote-debugging-port=0"
 
@@ -59,12 +67,14 @@ class Machine:
         table.chmod(0o600)
 
     @contextmanager
-    def page(self, *options: str, browser: str = "") -> Iterator["subprocess.Popen[bytes]"]:
+    def page(
+        self, *options: str, browser: str = "", command: tuple[str, ...] = PAGE
+    ) -> Iterator["subprocess.Popen[bytes]"]:
         """The page, as it is started from a shell whose messages go to a log."""
         settings = {**os.environ, "TMPDIR": str(self.temporary), "BROWSER": browser}
         self.log.touch(mode=0o644)
         with self.log.open("ab") as log:
-            process = subprocess.Popen([*PAGE, str(self.project), *options], stderr=log, env=settings)
+            process = subprocess.Popen([*command, str(self.project), *options], stderr=log, env=settings)
         try:
             yield process
         finally:
@@ -134,6 +144,19 @@ def test_nothing_that_opens_the_page_and_no_private_cell_is_seen_by_another_user
         assert secret.encode() not in all_seen
     # What led to the page is gone with it.
     assert not list(machine.project.rglob("enter*"))
+
+
+def test_an_address_in_the_command_line_of_the_browser_is_seen_by_another_user(machine: Machine) -> None:
+    opened = machine.own / "opened"
+    (machine.own / "browser.py").write_text(BROWSER)
+    opening = f"{sys.executable} {machine.own / 'browser.py'} {opened} %s"
+    command = (sys.executable, "-c", TELLING, "studio")
+    with machine.second_user() as seen, machine.page(browser=opening, command=command):
+        until(lambda: opened.is_file() and opened.read_text() != "")
+        address = opened.read_text()
+        time.sleep(1)  # they look twenty times a second
+    assert "token=" in address
+    assert address.encode() in seen[0] or not Path("/proc/self").is_dir()
 
 
 def test_the_address_is_on_a_terminal_and_in_no_log(machine: Machine) -> None:
