@@ -83,8 +83,8 @@ docs: $(VENV)/.docs                ## Build the documentation into site/.
 town: $(VENV)/.base                ## Make the embedded data again from its script.
 	$(BIN)/python tools/make_town.py
 
-walk: $(VENV)/.base                ## Show which rooms of the code one fit visits, in order.
-	$(BIN)/python tools/walk.py
+walk: $(VENV)/.base                ## Show which rooms of the code one fit visits, in order; docs/architecture.md has them.
+	$(BIN)/python tools/walk.py --write
 
 newest:                            ## Run tests and docs with the newest version of everything, in .venv-newest.
 	rm -rf .venv-newest

@@ -259,8 +259,10 @@ def test_public_rows_of_another_population_do_no_harm_and_the_release_says_what_
             release = Weighing(public=PublicRows(drifting(rng, 5_000, shift), domain)).run(curator, budget)
         assert release.statement.mechanism == "prior"
         assert release.model.diagnostics is not None
-        [note] = release.model.diagnostics.notes
+        *changed, note = release.model.diagnostics.notes
         assert note.split()[3] in shares
+        assert [words for words in changed if "values of b, c were changed" in words] == changed
+        assert bool(changed) is bool(shift)
         for pair in (("a", "b"), ("a", "c"), ("b", "c")):
             truth = source.count([pair])[0].values
             assert np.abs(release.model.project(pair).values - truth).sum() < 0.1 * 2 * 5_000

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from priory.estimate.rows import device, weights
 from priory.estimate.rows.answers import RowAnswers
 from priory.estimate.rows.weigh import weighed
-from priory.estimate.rows.weights import RowFits, random_signs
+from priory.estimate.rows.weights import RowFits
+from priory.estimate.rows.worth import random_signs
 from priory.model import row_sums
 from priory.model.bases import PublicRows
 from priory.privacy.measurement import Measurement
@@ -82,7 +83,7 @@ def test_a_fit_is_stationary_and_follows_its_answers_by_its_degrees_of_freedom(s
         fit = fits.fitted(fits.start(30.0), 500)
         assert np.abs(fit.shares * fit.pull).max() < 1e-4
         # Answers moved along the signs of noise move the fit along, by as much as the degrees of freedom say.
-        signs = random_signs(len(answers.values))
+        signs = random_signs(answers)
         beside = RowFits(replace(answers, values=answers.values + 1e-3 * signs * answers.precision**-0.5), base)
         other = beside.fitted(beside.at(fit.logs, 30.0), 500)
     change = (answers.predicted(other.shares) - answers.predicted(fit.shares)) * answers.precision**0.5
@@ -164,4 +165,4 @@ def test_rows_that_are_all_in_one_cell_stay_as_they_are() -> None:
 def test_moves_too_small_to_be_squared_have_no_degrees_of_freedom() -> None:
     rows = rows_of(1)
     fits = RowFits(RowAnswers.of(measured(1, stddev=1e100), rows, 1e-60), np.log(rows.shares))
-    assert fits.degrees_of_freedom(fits.start(1e-5), random_signs(len(fits.answers.values))) == 0
+    assert fits.degrees_of_freedom(fits.start(1e-5), random_signs(fits.answers)) == 0

@@ -32,6 +32,9 @@ from types import CodeType, FrameType
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "priory"
+PAGE = ROOT / "docs" / "architecture.md"
+# Between these lines of the page `make walk` prints the walk of a fit by default.
+MARKS = ("<!-- walk -->\n", "<!-- end of the walk -->\n")
 STEPS = (("data",), ("privacy",), ("select", "measure"), ("estimate", "model"), ("answer", "release"))
 
 
@@ -207,6 +210,22 @@ def described(visits: Sequence[Visit], layers: Sequence[Sequence[str]]) -> str:
     return "\n".join(lines)
 
 
+def drawn(visits: Sequence[Visit]) -> str:
+    """The walk as the architecture page has it: each room, the function that first enters it, and who calls that."""
+    lines = [
+        f"{visit.room:<11} {visit.file}: {visit.function}" + (f"  (from {visit.caller})" if visit.caller else "")
+        for visit in entrances(visits)
+    ]
+    return "\n".join(["```text", *lines, "```", ""])
+
+
+def with_walk(page: str, walk: str) -> str:
+    """The page with this walk in the place of the one it has."""
+    before, rest = page.split(MARKS[0])
+    _, after = rest.split(MARKS[1])
+    return "".join([before, MARKS[0], walk, MARKS[1], after])
+
+
 def path_of(visits: Iterable[Visit]) -> str:
     """Every function on a line, with a mark where the room changes."""
     room, lines = None, []
@@ -221,8 +240,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--mechanism", help="another mechanism than the default")
     parser.add_argument("--functions", action="store_true", help="print every function, marking changes of room")
+    parser.add_argument("--write", action="store_true", help="put the walk into docs/architecture.md")
     options = parser.parse_args()
     visits = fit_of_the_town(options.mechanism)
+    if options.write:
+        PAGE.write_text(with_walk(PAGE.read_text(encoding="utf-8"), drawn(visits)), encoding="utf-8")
     if options.functions:
         print(path_of(visits))
     print(described(visits, layers_of(ROOT / "pyproject.toml")))

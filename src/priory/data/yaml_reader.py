@@ -1,5 +1,6 @@
 """YAML reader: values that know their line, without the surprises of YAML 1.1."""
 
+import gc
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -9,7 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 from priory.errors import SchemaError
 
 DEEPEST = 20
-# Scalars, lists and mappings of a file, with those that an alias repeats. A million take two seconds and 200 MB.
+# Scalars, lists and mappings of a file, with those that an alias repeats. A million take over a second and 200 MB.
 MOST_VALUES = 1_050_000
 LONGEST_SHOWN = 40
 
@@ -101,7 +102,8 @@ def read(text: str, path: str | None = None) -> Value:
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
         # Events, one after the other: a tree of nodes takes ten times the memory, and a deep one ends the process.
-        root = _Builder(path, yaml.parse(text.removeprefix("\ufeff"), Loader=loader)).root()
+        with _kept():
+            root = _Builder(path, yaml.parse(text.removeprefix("\ufeff"), Loader=loader)).root()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line, said = mark.line + 1 if mark else None, error.problem or error.context
@@ -148,6 +150,18 @@ def of_plain(described: Any) -> Value:  # noqa: ANN401 - as above
         return Value(tuple(map(of_plain, described["list"])), "", 1, None)
     entries = [(of_plain(key), of_plain(item)) for key, item in described["entries"]]
     return Value({key.text: (key, item) for key, item in entries}, "", 1, None)
+
+
+@contextmanager
+def _kept() -> Iterator[None]:
+    """What is made in here is kept: to look for what is not, again and again, takes a quarter of a long reading."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 class _Builder:

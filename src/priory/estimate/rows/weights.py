@@ -18,8 +18,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from priory.estimate.lbfgs import Memory, searched
 from priory.estimate.rows.answers import Answers
 
@@ -154,8 +152,3 @@ class RowFits:
         pull = answers.total * answers.pulled(scaled) + records * gained
         pull = pull - answers.dot(shares, pull)
         return Weights(logs, shares, records, value, misfit + answers.outside, pull)
-
-
-def random_signs(count: int) -> Any:  # noqa: ANN401
-    """Random signs, always the same ones: what they say of two fits can be compared."""
-    return np.random.default_rng(0).choice([-1.0, 1.0], count)

@@ -29,7 +29,6 @@ class Settings:
         one_ways: the part of the budget for one-way marginals.
         shares: of the rest, for coarse pairs, chosen cliques and everything once.
         triple_shares: the same where everything is all triples.
-        public_shares: the same beside public rows, which tell of pairs before anything is asked.
         fewest_runs: where coarse pairs on fewer runs of values drown in their noise, one-way marginals get everything.
         runs: how many runs an attribute is cut into, for each run above the noise.
         most_runs: and at most.
@@ -42,7 +41,6 @@ class Settings:
     one_ways: Fraction = Fraction(1, 5)
     shares: tuple[Number, Number, Number] = (3, 3, 4)
     triple_shares: tuple[Number, Number, Number] = (1, 2, 7)
-    public_shares: tuple[Number, Number, Number] = (1, 1, 6)
     fewest_runs: float = 4.0
     runs: float = 0.7
     most_runs: int = 16
@@ -76,8 +74,8 @@ class Plan:
         ):
             return None
         has_triples = _has_triples(domain, everything, total, settings, work)
-        if has_triples or has_public:
-            coarse, chosen, everything = left.split(settings.triple_shares if has_triples else settings.public_shares)
+        if has_triples:
+            coarse, chosen, everything = left.split(settings.triple_shares)
         above_noise = runs_above_noise(domain, coarse, total, ways=2)
         wanted = round(max(2, min(settings.runs * above_noise, settings.most_runs)))
         return cls(domain, coarse, chosen, everything, wanted, has_triples, settings.triples, work.marginals)

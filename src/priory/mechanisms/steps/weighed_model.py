@@ -1,5 +1,6 @@
 """Weighed model: what `Weighing` makes of its answers: a first model, rows of it and public ones, and their weights."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -7,9 +8,10 @@ import numpy as np
 
 from priory.estimate.first_model import drawn_rows, first_model, of_single_attributes
 from priory.estimate.measured import evidence, noisy
-from priory.estimate.rows.weigh import CAUTION, LEAST_STDDEV, mixture, weighed
+from priory.estimate.rows.weigh import LEAST_STDDEV, mixture, weighed
 from priory.estimate.rows.work import Work
 from priory.mechanisms.steps.cliques import coarse_model, telling
+from priory.mechanisms.steps.drift import said_of_thin, without_thin_columns
 from priory.mechanisms.steps.fitted import Fitted, noted
 from priory.mechanisms.steps.plan import Settings
 from priory.mechanisms.steps.public_rows import neighbourhood
@@ -66,14 +68,20 @@ class Weigher:
         answers = [*(m for m in answered.coarse if m not in known), *everything]
         answers = noisy(answers if len(answers) <= 2 * self.work.marginals else everything, LEAST_STDDEV)
         with stage(0.2, 1.0, "weighing rows"):
-            rows, share = drawn_rows(first, self.work.rows_for(first.total, len(answers)), self.seed), 0.0
+            rows, records = drawn_rows(first, self.work.rows_for(first.total, len(answers)), self.seed), math.inf
+            notes: list[str] = []
             if self.public is not None:
-                public = self._public_rows(self.public, first.total, one_ways.measurements, inside)
+                public, changed = self._public_rows(self.public, first.total, one_ways.measurements, inside)
                 rows, share = mixture(public, rows, noisy(everything, LEAST_STDDEV), first.total)
+                # Public rows are a sample of so many records, and drawn rows beside them make the whole worth more.
+                records = self.public.records / share if share else math.inf
+                notes = [*([said_of_thin(changed)] if changed else []), SHARES.format(share)]
             if not answers:
                 return first if self.public is None else replace(Model.of(rows, {}, first.total), diagnostics=None)
-            model = weighed(answers, rows, first.total, caution=CAUTION * share, device=self.device)
-        return _with_degrees_of(first, model if self.public is None else noted(model, SHARES.format(share)))
+            model = weighed(answers, rows, first.total, records=records, device=self.device)
+        for note in notes:
+            model = noted(model, note)
+        return _with_degrees_of(first, model)
 
     def _first_model(self, answered: StepAnswers) -> tuple[Model, list[Measurement]]:
         """The graphical model of one-way marginals, chosen cliques and what tells beyond them; and the latter.
@@ -101,12 +109,17 @@ class Weigher:
 
     def _public_rows(
         self, public: PublicRows, total: float, one_ways: Sequence[Measurement], pairs: Sequence[Measurement]
-    ) -> PublicRows:
-        """Public rows that know what drawn ones do: weighed by one-way marginals, which differ most, then by pairs."""
-        rows = neighbourhood(public, self.outside, np.random.default_rng(self.seed))
-        for known in ([m for m in evidence(one_ways) if m.query.clique], pairs):
-            rows = _rows_of(weighed(noisy(known, LEAST_STDDEV), rows, total, caution=CAUTION)) if known else rows
-        return rows
+    ) -> tuple[PublicRows, list[str]]:
+        """Public rows that know what drawn ones do, and the columns that were changed in them.
+
+        They are weighed by one-way marginals, in which populations differ most, then by pairs.
+        """
+        single = [m for m in evidence(one_ways) if m.query.clique]
+        known, changed = without_thin_columns(public, noisy(single, LEAST_STDDEV), total)
+        rows = neighbourhood(known, self.outside, np.random.default_rng(self.seed))
+        for answers in filter(None, (single, pairs)):
+            rows = _rows_of(weighed(noisy(answers, LEAST_STDDEV), rows, total, records=public.records))
+        return rows, changed
 
 
 def _in_order(answers: Sequence[Measurement], cliques: Sequence[tuple[str, ...]]) -> list[Measurement]:
