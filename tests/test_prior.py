@@ -274,7 +274,8 @@ def test_public_rows_without_some_combinations_do_not_hold_a_large_budget_back()
     truth, other = (np.hstack([chained(4_000, seed), chained(4_000, seed + 2)[:, :2]]) for seed in (1, 2))
     public = PublicRows(other[~((other[:, 0] > 1) & (other[:, 1] <= 1))], domain)
     budget = Budget.gaussian(4)
-    both, bought = (off(recipe, truth, budget, domain) for recipe in (Weighing(public=public), Weighing()))
+    recipes = Weighing(public=public), Weighing()
+    both, bought = (np.mean([off(recipe, truth, budget, domain) for _ in range(3)]) for recipe in recipes)
     assert both < 1.3 * bought
 
 

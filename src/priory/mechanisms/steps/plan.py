@@ -28,7 +28,6 @@ class Settings:
     Attributes:
         one_ways: the part of the budget for one-way marginals.
         shares: of the rest, for coarse pairs, chosen cliques and everything once.
-        triple_shares: the same where everything is all triples.
         fewest_runs: where coarse pairs on fewer runs of values drown in their noise, one-way marginals get everything.
         runs: how many runs an attribute is cut into, for each run above the noise.
         most_runs: and at most.
@@ -40,7 +39,6 @@ class Settings:
 
     one_ways: Fraction = Fraction(1, 5)
     shares: tuple[Number, Number, Number] = (3, 3, 4)
-    triple_shares: tuple[Number, Number, Number] = (1, 2, 7)
     fewest_runs: float = 4.0
     runs: float = 0.7
     most_runs: int = 16
@@ -74,8 +72,6 @@ class Plan:
         ):
             return None
         has_triples = _has_triples(domain, everything, total, settings, work)
-        if has_triples:
-            coarse, chosen, everything = left.split(settings.triple_shares)
         above_noise = runs_above_noise(domain, coarse, total, ways=2)
         wanted = round(max(2, min(settings.runs * above_noise, settings.most_runs)))
         return cls(domain, coarse, chosen, everything, wanted, has_triples, settings.triples, work.marginals)
