@@ -6,10 +6,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from priory.estimate.evidence import Evidence
 from priory.estimate.first_model import drawn_rows, first_model, of_single_attributes
-from priory.estimate.measured import evidence, noisy
+from priory.estimate.measured import evidence, noisy, public_total
 from priory.estimate.rows.weigh import LEAST_STDDEV, mixture, weighed
 from priory.estimate.rows.work import Work
+from priory.estimate.total import total_of
 from priory.mechanisms.steps.cliques import coarse_model, telling
 from priory.mechanisms.steps.drift import said_of_thin, without_thin_columns
 from priory.mechanisms.steps.fitted import Fitted, noted
@@ -62,23 +64,25 @@ class Weigher:
             return of_single_attributes(one_ways.measurements, one_ways.base)
         with stage(0.0, 0.2, "first model"):
             first, inside = self._first_model(answered)
+            # All answers say how many records there are, not only those of the first model.
+            total = _total(answered)
         # No answer is believed twice: it is in the first model, or rows are weighed by it.
         known = set(inside)
         everything = [m for m in answered.everything if m not in known]
         answers = [*(m for m in answered.coarse if m not in known), *everything]
         answers = noisy(answers if len(answers) <= 2 * self.work.marginals else everything, LEAST_STDDEV)
         with stage(0.2, 1.0, "weighing rows"):
-            rows, records = drawn_rows(first, self.work.rows_for(first.total, len(answers)), self.seed), math.inf
+            rows, records = drawn_rows(first, self.work.rows_for(total, len(answers)), self.seed), math.inf
             notes: list[str] = []
             if self.public is not None:
-                public, changed = self._public_rows(self.public, first.total, one_ways.measurements, inside)
-                rows, share = mixture(public, rows, noisy(everything, LEAST_STDDEV), first.total)
+                public, changed = self._public_rows(self.public, total, one_ways.measurements, inside)
+                rows, share = mixture(public, rows, noisy(everything, LEAST_STDDEV), total)
                 # Public rows are a sample of so many records, and drawn rows beside them make the whole worth more.
                 records = self.public.records / share if share else math.inf
                 notes = [*([said_of_thin(changed)] if changed else []), SHARES.format(share)]
             if not answers:
-                return first if self.public is None else replace(Model.of(rows, {}, first.total), diagnostics=None)
-            model = weighed(answers, rows, first.total, records=records, device=self.device)
+                return first if self.public is None else replace(Model.of(rows, {}, total), diagnostics=None)
+            model = weighed(answers, rows, total, records=records, device=self.device)
         for note in notes:
             model = noted(model, note)
         return _with_degrees_of(first, model)
@@ -120,6 +124,12 @@ class Weigher:
         for answers in filter(None, (single, pairs)):
             rows = _rows_of(weighed(noisy(answers, LEAST_STDDEV), rows, total, records=public.records))
         return rows, changed
+
+
+def _total(answered: StepAnswers) -> float:
+    given = public_total(answered.measurements)
+    known = Evidence.of(answered.one_ways.base.domain, evidence(answered.measurements))
+    return total_of(known)(known.values) if given is None else given
 
 
 def _in_order(answers: Sequence[Measurement], cliques: Sequence[tuple[str, ...]]) -> list[Measurement]:
