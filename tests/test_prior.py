@@ -254,18 +254,22 @@ def test_public_rows_of_another_population_do_no_harm_and_the_release_says_what_
     rng, domain = np.random.default_rng(2), Domain.of({"a": 4, "b": 8, "c": 8})
     budget = Budget.gaussian("1/10")
     source = Rows(domain, drifting(rng, 5_000, 0))
-    for shift, shares in ((4, {"0%", "1%", "2%", "3%"}), (0, {f"{share}%" for share in range(15, 101)})):
-        with curated(budget, source) as curator:
-            release = Weighing(public=PublicRows(drifting(rng, 5_000, shift), domain)).run(curator, budget)
-        assert release.statement.mechanism == "prior"
-        assert release.model.diagnostics is not None
-        *changed, note = release.model.diagnostics.notes
-        assert note.split()[3] in shares
-        assert [words for words in changed if "values of b, c were changed" in words] == changed
-        assert bool(changed) is bool(shift)
-        for pair in (("a", "b"), ("a", "c"), ("b", "c")):
-            truth = source.count([pair])[0].values
-            assert np.abs(release.model.project(pair).values - truth).sum() < 0.1 * 2 * 5_000
+    for shift in (4, 0):
+        shares = []
+        for _ in range(4):
+            with curated(budget, source) as curator:
+                release = Weighing(public=PublicRows(drifting(rng, 5_000, shift), domain)).run(curator, budget)
+            assert release.statement.mechanism == "prior"
+            assert release.model.diagnostics is not None
+            *changed, note = release.model.diagnostics.notes
+            assert [words for words in changed if "values of b, c were changed" in words] == changed
+            assert bool(changed) is bool(shift)
+            shares.append(int(note.split()[3].rstrip("%")))
+            for pair in (("a", "b"), ("a", "c"), ("b", "c")):
+                truth = source.count([pair])[0].values
+                assert np.abs(release.model.project(pair).values - truth).sum() < 0.1 * 2 * 5_000
+        # Right ones get 7 to 100 %, one time in six less than 15.
+        assert max(shares) <= 3 if shift else max(shares) >= 15
 
 
 @pytest.mark.statistical
