@@ -125,6 +125,22 @@ def test_rows_that_fit_stay_as_they_are() -> None:
     np.testing.assert_allclose(model.project(("a", "b")).values, 1000 * true[0], rtol=0.02)
 
 
+def test_a_sample_counts_for_as_many_records_as_it_is_and_for_fewer_where_answers_surely_say_so() -> None:
+    rows, rng = rows_of(3, 400), np.random.default_rng(1)
+    counts = []
+    for tilt in (0.0, 3.0):
+        population = rows.shares * np.exp(tilt * rows.codes[:, 0])
+        population = population / population.sum()
+        answers = [exact(q, rows, population).reshape(q.shape) for q in QUERIES]
+        noisy = [1000 * answer + rng.normal(0, 10, answer.shape) for answer in answers]
+        ms = [Measurement.of(q, answer, 10.0) for q, answer in zip(QUERIES, noisy, strict=True)]
+        diagnostics = weighed(ms, rows, 1000.0, records=400.0).diagnostics
+        assert diagnostics is not None
+        counts.append(1000 * diagnostics.schedule[0].temperatures[0])
+    assert counts[0] == pytest.approx(400)
+    assert counts[1] < 100
+
+
 def test_a_search_on_fewer_rows_ends_on_all_of_them() -> None:
     rows = rows_of(4, 300)
     model = weighed(measured(1), rows, 100.0, searched=4 * 10)

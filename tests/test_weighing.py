@@ -276,6 +276,20 @@ def test_rows_are_fewer_than_the_caps_on_work() -> None:
     assert work.rows_for(10**6, 10**6) == 100
 
 
+@pytest.mark.statistical
+@pytest.mark.parametrize("mu_squared", ["1/10", 4])
+def test_the_number_of_records_is_as_uncertain_as_it_is_said_to_be(mu_squared: str | int) -> None:
+    source = dependent(5_000)
+    releases = [weighed_release(source, Budget.gaussian(mu_squared)) for _ in range(8)]
+    ends = [
+        [float(np.asarray(found.columns[name].values)[0]) for name in ("low", "estimate", "high")]
+        for found in (release.count(level=0.9) for release in releases)
+    ]
+    low, estimate, high = np.transpose(ends)
+    # That of eight errors is off by such a factor once in ten thousand times.
+    assert 0.3 < np.sqrt(np.mean((estimate - 5_000) ** 2)) / (np.mean(high - low) / 2 / 1.645) < 2
+
+
 def test_rows_never_break_a_constraint() -> None:
     levels = ("x", "y", "z")
     columns = [Category.of(name, levels, other="z") for name in "abc"]

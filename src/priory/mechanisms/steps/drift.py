@@ -91,7 +91,8 @@ class _Column:
         missing = np.maximum(wanted - self.public, 0.0)
         given_up = 1 - np.minimum(wanted / np.maximum(self.public, 1e-300), 1.0)
         moves, new = rng.random(len(codes)) < given_up[codes], codes.copy()
-        new[moves] = rng.choice(len(wanted), int(moves.sum()), p=missing / missing.sum())
+        if missing.sum() > 0:
+            new[moves] = rng.choice(len(wanted), int(moves.sum()), p=missing / missing.sum())
         return new
 
 

@@ -118,11 +118,11 @@ class Weigher:
 
         They are weighed by one-way marginals, in which populations differ most, then by pairs.
         """
-        single = [m for m in evidence(one_ways) if m.query.clique]
-        known, changed = without_thin_columns(public, noisy(single, LEAST_STDDEV), total)
+        single = noisy([m for m in evidence(one_ways) if m.query.clique], LEAST_STDDEV)
+        known, changed = without_thin_columns(public, single, total)
         rows = neighbourhood(known, self.outside, np.random.default_rng(self.seed))
-        for answers in filter(None, (single, pairs)):
-            rows = _rows_of(weighed(noisy(answers, LEAST_STDDEV), rows, total, records=public.records))
+        for answers in filter(None, (single, noisy(pairs, LEAST_STDDEV))):
+            rows = _rows_of(weighed(answers, rows, total, records=public.records))
         return rows, changed
 
 
